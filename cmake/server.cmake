@@ -1,0 +1,80 @@
+# One server, built from build/<tree>/source in build/<tree>/<flavor>.
+#
+# Source and build folder of stock lie to one another as those of the fork do, and ccache sees paths relative to build/:
+# a file that no patch touches has the same hash in both, and in another clone.
+include(ExternalProject)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+set(spw_build "${CMAKE_SOURCE_DIR}/build")
+set(spw_source "${spw_build}/${SPILLWAY_TREE}/source")
+set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
+
+# pch_defines, time_macros: ccache asks for them with precompiled headers. include_file_*: a header that was written just
+# before the build is hashed like any other; no file here is written while it is compiled.
+set(spw_launcher
+  env
+  "CCACHE_BASEDIR=${spw_build}"
+  CCACHE_NOHASHDIR=1
+  "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
+  "${CCACHE}")
+
+# What a development machine does not need: NDB, the router, the X plugin, group replication. What Debian has: from Debian.
+# The deploy flavor builds everything.
+set(spw_options
+  -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+  -DWITH_SSL=system
+  -DWITH_PROTOBUF=system
+  -DWITH_ZLIB=system
+  -DWITH_ZSTD=system
+  -DWITH_LZ4=system
+  -DWITH_CURL=system
+  -DWITH_EDITLINE=system
+  -DWITH_ICU=system
+  -DWITH_NDBCLUSTER_STORAGE_ENGINE=OFF
+  -DWITH_NDB=OFF
+  -DWITH_UNIT_TESTS=OFF)
+if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
+  list(APPEND spw_options
+    -DWITH_ROUTER=OFF
+    -DWITH_MYSQLX=OFF
+    -DWITH_GROUP_REPLICATION=OFF
+    -DWITH_FIDO=none
+    -DWITH_AUTHENTICATION_CLIENT_PLUGINS=OFF)
+  # The server, the clients, and what mysql-test-run starts.
+  set(spw_targets
+    mysqld
+    mysql mysqladmin mysqlbinlog mysqlcheck mysqldump mysqlimport mysqlshow mysqlslap
+    mysql_config_editor mysql_secure_installation mysql_tzinfo_to_sql
+    ibd2sdi innochecksum my_print_defaults myisam_ftdump myisamchk myisamlog myisampack perror
+    mysql_client_test mysql_keyring_encryption_test mysql_migrate_keyring mysql_test_event_tracking
+    mysqltest mysqltest_safe_process)
+else()
+  list(APPEND spw_options -DWITH_FIDO=bundled)
+  set(spw_targets all)
+endif()
+
+if(SPILLWAY_TREE STREQUAL "fork")
+  list(APPEND spw_options -DSPILLWAY_REPOSITORY=${CMAKE_SOURCE_DIR})
+endif()
+
+ExternalProject_Add(server
+  PREFIX "${CMAKE_BINARY_DIR}/server"
+  SOURCE_DIR "${spw_source}"
+  BINARY_DIR "${spw_server}"
+  DOWNLOAD_COMMAND ""
+  UPDATE_COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/tools/upstream.py" tree ${SPILLWAY_TREE}
+  CMAKE_GENERATOR Ninja
+  CMAKE_ARGS
+    -Wno-dev
+    ${spw_options}
+    ${SPILLWAY_SERVER_OPTIONS}
+    -DCMAKE_PROJECT_MySQL_INCLUDE=${CMAKE_SOURCE_DIR}/cmake/inject.cmake
+  CMAKE_CACHE_ARGS
+    "-DCMAKE_C_COMPILER_LAUNCHER:STRING=${spw_launcher}"
+    "-DCMAKE_CXX_COMPILER_LAUNCHER:STRING=${spw_launcher}"
+  BUILD_COMMAND "${CMAKE_COMMAND}" --build "${spw_server}" --target ${spw_targets}
+  BUILD_ALWAYS ON
+  INSTALL_COMMAND ""
+  USES_TERMINAL_UPDATE ON
+  USES_TERMINAL_CONFIGURE ON
+  USES_TERMINAL_BUILD ON)

@@ -1,0 +1,347 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file aio/aio0array.cc
+The AIO arrays' depth, contexts, slots and counters. */
+
+#include "univ.i"
+
+#include <libaio.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cinttypes>
+#include <fstream>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "aio0array.h"
+#include "os0file.h"
+#include "policy/aio0depth.h"
+#include "policy/aio0slots.h"
+#include "spw0hook.h"
+#include "srv0srv.h"
+#include "ut0cpu_cache.h"
+#include "ut0log.h"
+
+namespace spw {
+
+static_assert(AIO_DEPTH_DEFAULT == 8 * OS_AIO_N_PENDING_IOS_PER_THREAD,
+              "The default depth is upstream's.");
+
+ulong aio_pending_ios_per_thread = AIO_DEPTH_DEFAULT;
+
+/** The counters of the arrays of one kind. n_used is written under the array's
+mutex, the rest by relaxed increments; anyone reads. They outlive the arrays. */
+struct Aio_counters {
+  std::atomic<uint64_t> n_segments{0};
+  std::atomic<uint64_t> slots_per_segment{0};
+  std::atomic<uint64_t> n_used{0};
+  std::atomic<uint64_t> n_used_max{0};
+  std::atomic<uint64_t> waits{0};
+  std::atomic<uint64_t> wait_time_us{0};
+  std::atomic<uint64_t> submit_retries{0};
+};
+
+/** Page reads, page writes, and the change buffer's array, which does not
+report. Each on cache lines of its own. */
+static ut::Cacheline_padded<Aio_counters> s_counters[3];
+
+/** What we keep for an AIO array. */
+class Aio_array {
+ public:
+  /** @param[in,out]  counters    what the array counts in
+  @param[in]  n           number of slots
+  @param[in]  n_segments  number of segments
+  @param[in]  native      true with native AIO: we choose the slots */
+  Aio_array(Aio_counters &counters, size_t n, size_t n_segments, bool native)
+      : m_counters(counters) {
+    m_counters.n_segments = n_segments;
+    m_counters.slots_per_segment = n / n_segments;
+
+    if (native) {
+      m_slots =
+          std::make_unique<Aio_slots>(static_cast<uint32_t>(n_segments),
+                                      static_cast<uint32_t>(n / n_segments));
+    }
+  }
+
+  Aio_counters &m_counters;
+
+  /** The slots; nullptr with simulated AIO. */
+  std::unique_ptr<Aio_slots> m_slots;
+};
+
+/** The contexts that aio_start() created and nobody has taken yet. Touched only
+by the thread that starts InnoDB. */
+static std::vector<io_context_t> s_contexts;
+
+/** The number of events that each of s_contexts was created for. */
+static size_t s_context_events;
+
+/** @param[in]  path  a file of /proc/sys
+@param[in]  if_unreadable  value to take if it cannot be read
+@return the number in the file */
+static uint64_t read_sysctl(const char *path, uint64_t if_unreadable) {
+  std::ifstream file(path);
+  uint64_t value;
+  return file >> value ? value : if_unreadable;
+}
+
+/** @param[in]  asked       pending I/Os per thread
+@param[in]  n_contexts  number of contexts
+@return what to decide on, with the kernel's figures of this moment */
+static Aio_depth_input input_now(uint64_t asked, size_t n_contexts) {
+  /* If /proc is not there, only io_setup() can tell whether there is room. */
+  return {asked, n_contexts, read_sysctl("/proc/sys/fs/aio-max-nr", UINT64_MAX),
+          read_sysctl("/proc/sys/fs/aio-nr", 0)};
+}
+
+/** Create all contexts, or none.
+@param[in]  n_contexts  number of contexts
+@param[in]  n_events    number of events for each
+@return 0, or the negative error number of io_setup() */
+static int create_contexts(size_t n_contexts, size_t n_events) {
+  ut_a(s_contexts.empty());
+
+  for (size_t i = 0; i < n_contexts; ++i) {
+    io_context_t context = nullptr;
+    const int result = io_setup(static_cast<int>(n_events), &context);
+
+    if (result != 0) {
+      for (const io_context_t created : s_contexts) {
+        io_destroy(created);
+      }
+      s_contexts.clear();
+      return result;
+    }
+    s_contexts.push_back(context);
+  }
+
+  s_context_events = n_events;
+  return 0;
+}
+
+size_t aio_start(size_t n_simulated, size_t n_threads) {
+  if (!srv_use_native_aio) {
+    return n_simulated;
+  }
+
+  const Aio_depth_input asked =
+      input_now(aio_pending_ios_per_thread, n_threads);
+  Aio_depth_input input = asked;
+  uint64_t depth;
+  int error = 0;
+
+  /* Another process may take the room between the decision and the creation:
+  then the decision is made anew, and for less in any case. */
+  for (;;) {
+    depth = decide_aio_depth(input).depth;
+
+    if (depth == 0) {
+      break;
+    }
+
+    error = create_contexts(n_threads, depth);
+
+    if (error == 0) {
+      break;
+    }
+    input = input_now(depth - AIO_DEPTH_STEP, n_threads);
+  }
+
+  if (depth == asked.asked) {
+    return depth;
+  }
+
+  /* One warning, whatever led to it: what is needed, what there is, and what to
+  change. */
+  const uint64_t needed = decide_aio_depth(asked).needed;
+  {
+    ib::warn warning;
+
+    warning << "innodb_aio_pending_ios_per_thread=" << asked.asked << " with "
+            << n_threads << " I/O threads needs " << needed
+            << " AIO requests; fs.aio-max-nr is " << asked.system_limit
+            << ", of which " << asked.system_used << " are in use";
+    if (error != 0) {
+      warning << " (io_setup: error " << -error << ")";
+    }
+    if (depth != 0) {
+      warning << ". The depth is lowered to " << depth;
+    } else {
+      warning << ". Not even a depth of " << AIO_DEPTH_MIN
+              << " has room: InnoDB uses simulated AIO";
+    }
+    warning << ". For the depth that is asked for, set the sysctl"
+               " fs.aio-max-nr to "
+            << asked.system_used + needed << " or more.";
+  }
+
+  if (depth != 0) {
+    return depth;
+  }
+
+  srv_use_native_aio = false;
+  return n_simulated;
+}
+
+bool aio_take_context(size_t n_events, io_context **context) {
+  if (s_contexts.empty() || n_events != s_context_events) {
+    return false;
+  }
+  *context = s_contexts.back();
+  s_contexts.pop_back();
+  return true;
+}
+
+/** @param[in]  id  mutex of an array
+@return what the array counts in */
+static Aio_counters &counters_of(latch_id_t id) {
+  switch (id) {
+    case LATCH_ID_OS_AIO_READ_MUTEX:
+      return s_counters[static_cast<size_t>(Aio_kind::READ)];
+    case LATCH_ID_OS_AIO_WRITE_MUTEX:
+      return s_counters[static_cast<size_t>(Aio_kind::WRITE)];
+    default:
+      return s_counters[2];
+  }
+}
+
+Aio_array *aio_array_create(latch_id_t id, size_t n, size_t n_segments) {
+  return new Aio_array(counters_of(id), n, n_segments, srv_use_native_aio);
+}
+
+void aio_array_free(Aio_array *array, io_context **contexts,
+                    size_t n_contexts) {
+  for (size_t i = 0; contexts != nullptr && i < n_contexts; ++i) {
+    if (contexts[i] != nullptr) {
+      io_destroy(contexts[i]);
+    }
+  }
+  delete array;
+}
+
+void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
+  using std::chrono::duration_cast;
+  using std::chrono::microseconds;
+  using std::chrono::steady_clock;
+
+  constexpr steady_clock::time_point NOT_WAITING{};
+  auto start = NOT_WAITING;
+
+  slots.acquire([&start] {
+    if (start == NOT_WAITING) {
+      start = steady_clock::now();
+    }
+    os_aio_simulated_wake_handler_threads();
+  });
+
+  if (start != NOT_WAITING) {
+    const auto waited = steady_clock::now() - start;
+    array->m_counters.waits.fetch_add(1, std::memory_order_relaxed);
+    array->m_counters.wait_time_us.fetch_add(
+        duration_cast<microseconds>(waited).count(), std::memory_order_relaxed);
+  }
+}
+
+size_t aio_take_slot(Aio_array *array) { return array->m_slots->take(); }
+
+void aio_give_slot(Aio_array *array, size_t slot) {
+  if (array->m_slots != nullptr) {
+    array->m_slots->give(static_cast<uint32_t>(slot));
+  }
+}
+
+void aio_note_used(Aio_array *array, size_t n_used) {
+  auto &counters = array->m_counters;
+
+  /* The mutex is held: nobody else writes between the load and the store. */
+  counters.n_used.store(n_used, std::memory_order_relaxed);
+
+  if (n_used > counters.n_used_max.load(std::memory_order_relaxed)) {
+    counters.n_used_max.store(n_used, std::memory_order_relaxed);
+  }
+}
+
+bool aio_count_slots(const Aio_array *array, ulint *segments, ulint *total) {
+  const Aio_slots *slots = array->m_slots.get();
+
+  if (slots == nullptr) {
+    return false;
+  }
+
+  *total = 0;
+  for (uint32_t i = 0; i < slots->n_segments(); ++i) {
+    segments[i] = slots->n_used(i);
+    *total += segments[i];
+  }
+  return true;
+}
+
+size_t aio_reap_max(size_t n_slots) {
+  return std::min<size_t>(n_slots, AIO_REAP_MAX);
+}
+
+void aio_completed(Aio_array *array, size_t segment, size_t slot) {
+  array->m_slots->push_completed(static_cast<uint32_t>(segment),
+                                 static_cast<uint32_t>(slot));
+}
+
+bool aio_next_completed(Aio_array *array, size_t segment, size_t *slot,
+                        ulint *n_pending) {
+  uint32_t found;
+
+  *n_pending = array->m_slots->n_used(static_cast<uint32_t>(segment));
+
+  if (!array->m_slots->pop_completed(static_cast<uint32_t>(segment), &found)) {
+    return false;
+  }
+  *slot = found;
+  return true;
+}
+
+void aio_submit_retried(Aio_array *array) {
+  array->m_counters.submit_retries.fetch_add(1, std::memory_order_relaxed);
+}
+
+Aio_stats aio_stats(Aio_kind kind) {
+  const Aio_counters &counters = s_counters[static_cast<size_t>(kind)];
+
+  return {.threads = counters.n_segments,
+          .depth = counters.slots_per_segment,
+          .slots_used = counters.n_used,
+          .slots_used_max = counters.n_used_max,
+          .slot_waits = counters.waits,
+          .slot_wait_time_us = counters.wait_time_us,
+          .submit_retries = counters.submit_retries};
+}
+
+void aio_print(FILE *file) {
+  for (const auto &[name, kind] : {std::pair{"reads", Aio_kind::READ},
+                                   std::pair{"writes", Aio_kind::WRITE}}) {
+    const Aio_stats stats = aio_stats(kind);
+
+    fprintf(file,
+            "AIO %s: %" PRIu64 " threads, depth %" PRIu64 " (%s); %" PRIu64
+            " of %" PRIu64 " slots in use, %" PRIu64 " at most; %" PRIu64
+            " waits for a slot, %" PRIu64 " us; %" PRIu64
+            " io_submit retries\n",
+            name, stats.threads, stats.depth,
+            srv_use_native_aio ? "native" : "simulated", stats.slots_used,
+            stats.threads * stats.depth, stats.slots_used_max, stats.slot_waits,
+            stats.slot_wait_time_us, stats.submit_retries);
+  }
+}
+
+}  // namespace spw

@@ -1,0 +1,69 @@
+"""What the tools share: where things are, how they report, and how they fail."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+BUILD = REPO / "build"
+PATCHES = REPO / "patches"
+
+
+class Failure(Exception):
+    """An expected failure: its text says what happened and what to do about it."""
+
+
+def say(text):
+    print(f"spillway: {text}", flush=True)
+
+
+def main(function, *arguments):
+    """Run a tool. An expected failure is one message and exit status 1, never a traceback."""
+    try:
+        function(*arguments)
+    except Failure as failure:
+        print(f"spillway: error: {failure}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("spillway: interrupted; run the same command again to go on", file=sys.stderr)
+        sys.exit(130)
+
+
+def sha256_of(path, progress=None):
+    """The SHA-256 of a file in hexadecimal; progress(bytes so far) is called as it is read."""
+    digest = hashlib.sha256()
+    done = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+            done += len(block)
+            if progress:
+                progress(done)
+    return digest.hexdigest()
+
+
+def need_space(directory, needed_bytes, purpose):
+    """Fail before anything is written if the file system of directory has less than needed_bytes free."""
+    status = os.statvfs(directory)
+    free = status.f_bavail * status.f_frsize
+    if free < needed_bytes:
+        raise Failure(
+            f"{purpose} needs {needed_bytes >> 20} MiB in {directory}, and {free >> 20} MiB are free; "
+            "free some space, or put the checkout on a larger file system"
+        )
+
+
+@contextlib.contextmanager
+def locked(name):
+    """Hold build/<name>.lock, so that two commands in one checkout do not write the same tree."""
+    BUILD.mkdir(exist_ok=True)
+    with open(BUILD / f"{name}.lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another command works on {name} in this checkout; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

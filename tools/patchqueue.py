@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""The patch queue: patches/series and the patches it names.
+
+    patchqueue.py lint                 form, header and size of every patch (no upstream tree is needed)
+    patchqueue.py check                lint, then apply to build/stock/source and export again: no difference allowed
+    patchqueue.py edit [PATH...]       a git repository, build/patch-edit, with one commit per patch, to edit hooks in;
+                                       PATHs are upstream files that no patch touches yet
+    patchqueue.py export               write the commits of build/patch-edit back to patches/
+    patchqueue.py rebase OLD NEW       the same repository, with the patches on top of the files of another base; OLD
+                                       and NEW are unpacked trees
+    patchqueue.py stats                the patch budget
+
+A patch applies at the very lines it names, or not at all: fuzz and offsets are errors.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from common import BUILD, PATCHES, REPO, Failure, main, say
+
+EDIT = BUILD / "patch-edit"
+HOOKS = REPO / "storage/innobase/include/spw0hook.h"
+FIELDS = ("Description", "Why", "Calls", "Anchor", "Off-State", "Test", "Remove-When")
+OPTIONAL_FIELDS = ("Removes", "Size-Reason")
+# DESIGN, "Patches": more changed lines than this need a Size-Reason.
+MOST_CHANGED_LINES = 10
+DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-renames", "--diff-algorithm=histogram", "-U3", "--src-prefix=a/",
+        "--dst-prefix=b/")  # fmt: skip
+
+
+def git(folder, *arguments, check=True, text=None):
+    """Run git in folder, untouched by the user's configuration and by repositories further up.
+
+    A git that finds an outer repository can skip every hunk of a patch and still exit 0."""
+    environment = dict(os.environ)
+    for name in [name for name in environment if name.startswith("GIT_")]:
+        del environment[name]
+    environment |= {
+        "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+    }
+    for role in ("AUTHOR", "COMMITTER"):
+        environment[f"GIT_{role}_NAME"] = "patch queue"
+        environment[f"GIT_{role}_EMAIL"] = "patch-queue@localhost"
+    result = subprocess.run(
+        ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *arguments],
+        cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if check and result.returncode != 0:
+        raise Failure(f"git {' '.join(arguments)} in {folder}: {result.stderr.strip() or result.stdout.strip()}")
+    return result
+
+
+def exported(folder, commit):
+    """The change of a commit as a patch's text: no index line, no date, nothing that differs between two machines."""
+    text = git(folder, *DIFF, f"{commit}~1", commit).stdout
+    return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"index [0-9a-f]+\.\.[0-9a-f]+", line))
+
+
+class Patch:
+    """One patch file: a header of fields, a line '---', and the diff of one upstream file."""
+
+    def __init__(self, name, text):
+        self.name = name
+        self.header, separator, self.diff = text.partition("\n---\n")
+        if not separator:
+            raise Failure(f"patches/{name} has no '---' line between its header and its diff")
+
+    def fields(self):
+        """The header's fields; a line that begins with a space goes on with the field above it."""
+        fields = {}
+        current = None
+        for line in self.header.splitlines():
+            if line.startswith(" ") and current:
+                fields[current] += " " + line.strip()
+                continue
+            current, colon, value = line.partition(":")
+            if not colon:
+                raise Failure(f"patches/{self.name}: header line without a field name: {line!r}")
+            fields[current] = value.strip()
+        return fields
+
+    def files(self):
+        return re.findall(r"^diff --git a/(\S+) b/\S+$", self.diff, re.MULTILINE)
+
+    def changed(self, sign):
+        """The lines that the patch adds ('+') or removes ('-')."""
+        header = sign * 3 + " "
+        lines = self.diff.splitlines()
+        return [line[1:] for line in lines if line.startswith(sign) and not line.startswith(header)]
+
+    def problems(self):
+        """What the lint has to say of this patch, a sentence each."""
+        fields = self.fields()
+        files = self.files()
+        added, removed = self.changed("+"), self.changed("-")
+        found = []
+        for name in FIELDS:
+            if not fields.get(name):
+                found.append(f"the header lacks {name}")
+        for name in fields:
+            if name not in FIELDS + OPTIONAL_FIELDS:
+                found.append(f"the header has an unknown field {name}")
+        if len(fields.get("Description", "")) > 72:
+            found.append("the Description is longer than 72 characters")
+        if fields.get("Remove-When", "").lower() in ("unknown", "never", "tbd"):
+            found.append("Remove-When must name a condition")
+        if len(files) != 1:
+            found.append(f"it changes {len(files)} files; one patch changes one upstream file")
+        elif not re.fullmatch(rf"[a-z0-9-]+\.{re.escape(Path(files[0]).name)}\.patch", self.name):
+            found.append(f"its name should be <feature>.{Path(files[0]).name}.patch")
+        if re.search(r"^(new file|deleted file|rename|old mode|GIT binary)", self.diff, re.MULTILINE):
+            found.append("it does more than change lines of a file; new files belong into our own folders")
+        if any(line != line.rstrip() for line in added):
+            found.append("an added line ends in white space")
+        if removed and "Removes" not in fields:
+            found.append("it removes lines; say why in Removes, or only add lines")
+        if len(added) + len(removed) > MOST_CHANGED_LINES and "Size-Reason" not in fields:
+            found.append(f"it changes {len(added) + len(removed)} lines; over {MOST_CHANGED_LINES} need a Size-Reason")
+        hooks = HOOKS.read_text()
+        for called in re.findall(r"spw::(\w+)\(", "\n".join(added)):
+            if not re.search(rf"\b{called}\(", hooks):
+                found.append(f"it calls spw::{called}(), which {HOOKS.name} does not declare")
+        return found
+
+
+class Queue:
+    """The patches in the order of patches/series."""
+
+    def __init__(self, patches):
+        self.patches = patches
+
+    @classmethod
+    def load(cls, folder=PATCHES):
+        series = folder / "series"
+        names = [line.strip() for line in series.read_text().splitlines()]
+        names = [name for name in names if name and not name.startswith("#")]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise Failure(f"patches/series names {', '.join(sorted(twice))} more than once")
+        present = {path.name for path in folder.glob("*.patch")}
+        if missing := sorted(set(names) - present):
+            raise Failure(f"patches/series names {', '.join(missing)}, which is not there")
+        if unlisted := sorted(present - set(names)):
+            raise Failure(f"patches/series does not name {', '.join(unlisted)}")
+        return cls([Patch(name, (folder / name).read_text()) for name in names])
+
+    def digest(self):
+        """Changes when a patch or their order does."""
+        digest = hashlib.sha256()
+        for patch in self.patches:
+            digest.update(f"{patch.name}\n{patch.diff}\n".encode())
+        return digest.hexdigest()
+
+    def files(self):
+        return {name for patch in self.patches for name in patch.files()}
+
+    def lint(self):
+        problems = [f"patches/{patch.name}: {problem}" for patch in self.patches for problem in patch.problems()]
+        if problems:
+            raise Failure("\n".join(["the patches need work:", *problems]))
+
+    def apply(self, pristine):
+        """The patched files, as name -> bytes. Fails unless every hunk applies exactly where it says."""
+        with tempfile.TemporaryDirectory(prefix="spillway-patches-") as folder:
+            self.commit_all(Path(folder), pristine)
+            return {name: (Path(folder) / name).read_bytes() for name in sorted(self.files())}
+
+    def commit_all(self, folder, pristine, more_files=()):
+        """Make folder a git repository: a commit with the pristine files, tagged base, then one per patch."""
+        git(folder, "init", "--quiet", "--initial-branch=queue")
+        copy_files(pristine, folder, self.files() | set(more_files))
+        git(folder, "add", "--all", "--force")
+        git(folder, "commit", "--quiet", "--allow-empty", "--message=base")
+        git(folder, "tag", "base")
+        for patch in self.patches:
+            commit_one(folder, patch)
+
+
+def copy_files(tree, folder, names):
+    for name in sorted(names):
+        if not (tree / name).is_file():
+            raise Failure(f"{name} is not a file of {tree}")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(tree / name, folder / name)
+
+
+def commit_one(folder, patch):
+    """Apply one patch in folder and commit it; the commit's message is the patch's name and header."""
+    todo = (
+        "Look at the place by its Anchor, not by its line; then see patches/README.md, 'Editing a hook' and "
+        "'A new base version'."
+    )
+    result = git(folder, "apply", "--index", "--verbose", "--whitespace=nowarn", "-", check=False, text=patch.diff)
+    if result.returncode != 0:
+        places = re.findall(r"patch failed: (\S+):(\d+)", result.stderr)
+        where = ", ".join(f"the hunk at line {line} of {name}" for name, line in places) or result.stderr.strip()
+        raise Failure(f"patches/{patch.name} does not apply: {where} does not match the base. {todo}")
+    git(folder, "commit", "--quiet", "--allow-empty", f"--message={patch.name}\n\n{patch.header}\n")
+    again = exported(folder, "HEAD")
+    if again != patch.diff:
+        at = re.findall(r"^@@ -(\d+)", patch.diff, re.MULTILINE)
+        at_again = re.findall(r"^@@ -(\d+)", again, re.MULTILINE)
+        moved = [f"the hunk at line {old} belongs at line {new}" for old, new in zip(at, at_again) if old != new]
+        raise Failure(
+            f"patches/{patch.name} is not what exporting it again gives: "
+            f"{', '.join(moved) or 'its text differs'}. {todo} Refresh it with: tools/patchqueue.py edit && "
+            "tools/patchqueue.py export"
+        )
+
+
+def pristine_tree():
+    tree = BUILD / "stock/source"
+    if not (BUILD / "stock/source.json").exists():
+        raise Failure("there is no pristine tree yet: tools/upstream.py tree stock")
+    return tree
+
+
+def begin_edit():
+    if EDIT.exists():
+        raise Failure(f"{EDIT.relative_to(REPO)} exists: export it or remove it first")
+    EDIT.mkdir(parents=True)
+
+
+def edit(paths):
+    queue = Queue.load()
+    begin_edit()
+    try:
+        queue.commit_all(EDIT, pristine_tree(), paths)
+    except Failure:
+        shutil.rmtree(EDIT)
+        raise
+    say(f"{EDIT.relative_to(REPO)} has one commit per patch. Change them there (git commit --fixup, git rebase -i base),")
+    say("or add a commit whose message is <feature>.<file>.patch, an empty line and the header fields; then export.")
+
+
+def rebase(old, new):
+    """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase."""
+    queue = Queue.load()
+    begin_edit()
+    queue.commit_all(EDIT, old)
+    git(EDIT, "checkout", "--quiet", "-B", "new-base", "base")
+    copy_files(new, EDIT, queue.files())
+    git(EDIT, "commit", "--quiet", "--all", "--allow-empty", "--message=base")
+    git(EDIT, "tag", "old-base", "base")
+    git(EDIT, "tag", "--force", "base", "new-base")
+    result = git(EDIT, "rebase", "--quiet", "--onto", "new-base", "old-base", "queue", check=False)
+    if result.returncode != 0:
+        raise Failure(
+            f"a patch conflicts with the new base; resolve it by its Anchor in {EDIT.relative_to(REPO)} "
+            "(git status, git rebase --continue), then: tools/patchqueue.py export"
+        )
+    say("the queue applies to the new base; write it back with: tools/patchqueue.py export")
+
+
+def export():
+    """Write the commits after the tag base to patches/, and the series in their order."""
+    if not EDIT.is_dir():
+        raise Failure("there is nothing to export: tools/patchqueue.py edit begins an edit")
+    if git(EDIT, "status", "--porcelain").stdout.strip():
+        raise Failure(f"{EDIT.relative_to(REPO)} has changes that are not committed, or a rebase under way")
+    commits = git(EDIT, "rev-list", "--reverse", "base..queue").stdout.split()
+    patches = {}
+    for commit in commits:
+        name, _, header = git(EDIT, "log", "-1", "--format=%B", commit).stdout.strip().partition("\n\n")
+        if not re.fullmatch(r"[a-z0-9-]+\.[A-Za-z0-9_.]+\.patch", name):
+            raise Failure(f"commit {commit[:9]}: its first line, {name!r}, is not a patch's name")
+        if name in patches:
+            raise Failure(f"two commits are called {name}: squash them")
+        patches[name] = f"{header.strip()}\n---\n{exported(EDIT, commit)}"
+    comments = [line for line in (PATCHES / "series").read_text().splitlines() if line.startswith("#")]
+    for path in PATCHES.glob("*.patch"):
+        if path.name not in patches:
+            path.unlink()
+    for name, text in patches.items():
+        (PATCHES / name).write_text(text)
+    (PATCHES / "series").write_text("\n".join([*comments, *patches]) + "\n")
+    Queue.load().lint()
+    shutil.rmtree(EDIT)
+    say(f"{len(patches)} patches written; see the change with: git diff patches")
+
+
+def check():
+    queue = Queue.load()
+    queue.lint()
+    queue.apply(pristine_tree())
+    say(f"{len(queue.patches)} patches apply without fuzz or offset and export to the same bytes")
+
+
+def stats():
+    queue = Queue.load()
+    rows = sorted(((len(p.changed("+")), len(p.changed("-")), p.name) for p in queue.patches), reverse=True)
+    for added, removed, name in rows:
+        print(f"{added:4} added {removed:3} removed  {name}")
+    added, removed = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    say(f"{len(rows)} patches, {len(queue.files())} upstream files, {added} lines added, {removed} removed")
+
+
+def run():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("lint", "check", "export", "stats"):
+        commands.add_parser(name)
+    commands.add_parser("edit").add_argument("paths", nargs="*", metavar="PATH")
+    onto = commands.add_parser("rebase")
+    onto.add_argument("old", type=Path)
+    onto.add_argument("new", type=Path)
+    arguments = parser.parse_args()
+    if arguments.command == "edit":
+        edit(arguments.paths)
+    elif arguments.command == "rebase":
+        rebase(arguments.old, arguments.new)
+    else:
+        {"lint": lambda: Queue.load().lint(), "check": check, "export": export, "stats": stats}[arguments.command]()
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))

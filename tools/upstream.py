@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+"""Obtain the base and lay out the source trees under build/.
+
+    upstream.py fetch              obtain and verify the base; print where it is
+    upstream.py tree stock|fork    make build/<tree>/source what it should be
+
+build/stock/source is the unmodified base. build/fork/source is a copy of it with the patch queue applied and our
+mysql-test files linked in. A tree is written anew only when the base changes; when the patches change, only the files
+whose bytes change are written, so that a build has only their objects to make. With nothing to do, nothing is touched.
+
+The base comes from $SPILLWAY_UPSTREAM (an archive or an unpacked tree), from the cache, or from the Debian archive that
+this machine's APT is configured with, in this order.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import patchqueue
+from common import BUILD, REPO, Failure, locked, main, need_space, say, sha256_of
+
+# Unpacked, 9.7.2 takes 1.3 GiB; a tenth more for file system overhead.
+TREE_BYTES = 1450 << 20
+THREE_WAYS = (
+    "The base can come from three places: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>; "
+    "the file {cache}; or the Debian archive that APT on this machine is configured with."
+)
+
+
+def read_pin(path=REPO / "UPSTREAM"):
+    """The fields of the UPSTREAM file."""
+    lines = path.read_text().splitlines()
+    pin = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    missing = {"name", "version", "sha256", "bytes", "debian_file"} - pin.keys()
+    if missing:
+        raise Failure(f"{path} lacks {', '.join(sorted(missing))}")
+    return pin
+
+
+def cache_file(pin):
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "spillway" / Path(pin["debian_file"]).name
+
+
+def three_ways(pin):
+    return THREE_WAYS.format(cache=cache_file(pin))
+
+
+def apt_archives():
+    """The archives that this machine's APT is configured with, in its order."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Failure(f"APT does not tell its archives ({error})") from error
+    return list(dict.fromkeys(uri.rstrip("/") for uri in listed))
+
+
+def verify(path, pin):
+    """Fail unless the file at path is the pinned archive."""
+    size = path.stat().st_size
+    if size != int(pin["bytes"]):
+        what = "truncated" if size < int(pin["bytes"]) else "another file"
+        raise Failure(f"{path} is {what}: {size} bytes, {pin['bytes']} expected. Remove it and try again.")
+    digest = sha256_of(path)
+    if digest != pin["sha256"]:
+        raise Failure(f"{path} has SHA-256 {digest}, {pin['sha256']} expected. Remove it and try again.")
+
+
+def fetch_from_apt(pin, target):
+    """Download the pinned archive to target through APT; nothing half-done is left behind."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    need_space(target.parent, int(pin["bytes"]), "the download of the base")
+    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+    tried = []
+    try:
+        for archive in apt_archives():
+            uri = f"{archive}/{pin['debian_file']}"
+            say(f"downloading {Path(pin['debian_file']).name}, {int(pin['bytes']) >> 20} MiB, through APT")
+            command = ["/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=root", "download-file"]
+            result = subprocess.run([*command, uri, str(partial), f"SHA256:{pin['sha256']}"], check=False)
+            if result.returncode == 0:
+                verify(partial, pin)
+                partial.rename(target)
+                return
+            tried.append(uri)
+            partial.unlink(missing_ok=True)
+    finally:
+        partial.unlink(missing_ok=True)
+        partial.with_name(f"{partial.name}.FAILED").unlink(missing_ok=True)
+    raise Failure(f"the base could not be downloaded ({len(tried)} archives tried, see above). {three_ways(pin)}")
+
+
+class Base:
+    """Where the base is and which one it is.
+
+    path is an archive or a directory. identity changes whenever the content may have: the SHA-256 of an archive, a
+    digest of names, sizes and times of a directory.
+    """
+
+    def __init__(self, path, identity, label):
+        self.path = path
+        self.identity = identity
+        self.label = label
+
+
+def known_digest(path, record):
+    """The SHA-256 of path, taken from record if size and time say that it was computed from this very file."""
+    status = path.stat()
+    key = [str(path.resolve()), status.st_size, status.st_mtime_ns]
+    if record.exists():
+        known = json.loads(record.read_text())
+        if known.get("key") == key:
+            return known["sha256"]
+    digest = sha256_of(path)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps({"key": key, "sha256": digest}))
+    return digest
+
+
+def version_of(text, where):
+    """The x.y.z in the text of a MYSQL_VERSION file; fails unless it is 9.7."""
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    version = ".".join(fields.get(f"MYSQL_VERSION_{part}", "?") for part in ("MAJOR", "MINOR", "PATCH"))
+    if not version.startswith("9.7."):
+        raise Failure(f"{where} is version {version}; this fork builds on MySQL or Percona Server 9.7")
+    return version
+
+
+def tree_digest(root):
+    digest = hashlib.sha256()
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted(files):
+            status = os.lstat(os.path.join(folder, name))
+            digest.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def users_base(path):
+    """The base that SPILLWAY_UPSTREAM names."""
+    if path.is_dir():
+        version_file = path / "MYSQL_VERSION"
+        if not version_file.is_file() or not (path / "storage/innobase").is_dir():
+            raise Failure(f"SPILLWAY_UPSTREAM={path} is not a MySQL source tree (no MYSQL_VERSION, storage/innobase)")
+        version = version_of(version_file.read_text(), path)
+        return Base(path, "tree " + tree_digest(path), f"{path} ({version})")
+    if path.is_file():
+        return Base(path, "sha256 " + known_digest(path, BUILD / "users-base.json"), str(path))
+    raise Failure(f"SPILLWAY_UPSTREAM={path} does not exist")
+
+
+def obtain_base():
+    """Find the base, download it if it has to be, and verify it."""
+    if named := os.environ.get("SPILLWAY_UPSTREAM"):
+        return users_base(Path(named).expanduser().absolute())
+    pin = read_pin()
+    target = cache_file(pin)
+    if not target.exists():
+        fetch_from_apt(pin, target)
+    elif target.stat().st_size != int(pin["bytes"]):
+        verify(target, pin)
+    if known_digest(target, BUILD / "pinned-base.json") != pin["sha256"]:
+        verify(target, pin)
+    return Base(target, "sha256 " + pin["sha256"], f"{pin['name']} {pin['version']}")
+
+
+def unpack(archive, target):
+    """Unpack a source archive, without its top folder, into the new folder target.
+
+    Times are those of the unpacking: a file of another base must look newer than objects made from the last one.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            first = tar.next()
+        top = first.name.split("/")[0] if first else None
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise Failure(f"{archive} is not a complete tar archive: {error}") from error
+    if top is None:
+        raise Failure(f"{archive} is empty")
+    target.mkdir(parents=True)
+    command = ["tar", "-x", "-m", "--no-same-owner", "--strip-components=1", "-C", str(target), "-f", str(archive)]
+    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if result.returncode != 0:
+        raise Failure(f"{archive} could not be unpacked (truncated, or no space?): {result.stderr.strip()[-400:]}")
+    version_file = target / "MYSQL_VERSION"
+    if not version_file.is_file():
+        raise Failure(f"{archive} is not a MySQL source archive: it has no MYSQL_VERSION")
+    version_of(version_file.read_text(), archive)
+
+
+def copy_tree(source, target):
+    command = ["cp", "-R", "--preserve=mode,links", "--reflink=auto", "-T", str(source), str(target)]
+    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if result.returncode != 0:
+        raise Failure(f"copying {source} failed: {result.stderr.strip()[-400:]}")
+    shutil.rmtree(target / ".git", ignore_errors=True)
+
+
+def lay_down(target, fill):
+    """Replace the folder target by what fill() writes: all of it or, on failure, nothing."""
+    fresh = target.with_name(target.name + ".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.parent.mkdir(parents=True, exist_ok=True)
+    need_space(fresh.parent, TREE_BYTES, f"the source tree {target.relative_to(REPO)}")
+    try:
+        fill(fresh)
+        shutil.rmtree(target, ignore_errors=True)
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def read_stamp(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write_stamp(path, stamp):
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(stamp, indent=1))
+    fresh.rename(path)
+
+
+def stock_tree(base):
+    """Make build/stock/source the unmodified base."""
+    source = BUILD / "stock/source"
+    stamp_file = BUILD / "stock/source.json"
+    if read_stamp(stamp_file).get("base") == base.identity and source.is_dir():
+        return source
+    stamp_file.unlink(missing_ok=True)
+    say(f"unpacking the base, {base.label}")
+    if base.path.is_dir():
+        lay_down(source, lambda fresh: copy_tree(base.path, fresh))
+    else:
+        lay_down(source, lambda fresh: unpack(base.path, fresh))
+    write_stamp(stamp_file, {"base": base.identity})
+    return source
+
+
+def link_tests(tree):
+    """Link our mysql-test files into the tree: a suite of ours as a folder, a single test beside upstream's.
+
+    Returns the links, relative to the tree."""
+    links = []
+    ours = REPO / "mysql-test"
+    for folder, folders, files in os.walk(ours):
+        place = tree / Path(folder).relative_to(REPO)
+        for name in list(folders):
+            if not (place / name).is_dir() or (place / name).is_symlink():
+                folders.remove(name)
+                links.append((place / name, Path(folder) / name))
+        links += [(place / name, Path(folder) / name) for name in files if place != tree / "mysql-test"]
+    for link, target in links:
+        if link.is_symlink():
+            if os.readlink(link) == str(target):
+                continue
+            link.unlink()
+        elif link.exists():
+            raise Failure(f"{target.relative_to(REPO)} exists upstream; a file of ours needs a path of its own")
+        link.symlink_to(target)
+    return [str(link.relative_to(tree)) for link, _ in links]
+
+
+def fork_tree(base):
+    """Make build/fork/source the base plus the patch queue plus our tests."""
+    pristine = stock_tree(base)
+    source = BUILD / "fork/source"
+    stamp_file = BUILD / "fork/source.json"
+    stamp = read_stamp(stamp_file)
+    queue = patchqueue.Queue.load()
+    if stamp.get("base") != base.identity or not source.is_dir():
+        stamp_file.unlink(missing_ok=True)
+        say("copying the base for the fork")
+        lay_down(source, lambda fresh: copy_tree(pristine, fresh))
+        stamp = {"base": base.identity, "queue": None, "files": {}, "links": []}
+    interrupted = stamp["queue"] == "being applied"
+    for name, digest in stamp["files"].items():
+        if interrupted:
+            break
+        if not (source / name).is_file() or sha256_of(source / name) != digest:
+            raise Failure(
+                f"build/fork/source/{name} was changed by hand. Take the change into a patch (patches/README.md, "
+                f"'Editing a hook'), or drop it: make clean-source"
+            )
+    if stamp["queue"] != queue.digest():
+        apply_queue(queue, pristine, source, stamp, stamp_file)
+    links = link_tests(source)
+    for gone in set(stamp["links"]) - set(links):
+        (source / gone).unlink(missing_ok=True)
+    if links != stamp["links"] or stamp["queue"] != queue.digest():
+        stamp["links"] = links
+        stamp["queue"] = queue.digest()
+        write_stamp(stamp_file, stamp)
+    return source
+
+
+def apply_queue(queue, pristine, source, stamp, stamp_file):
+    """Write the patched files whose bytes change, and give back files that no patch touches any more.
+
+    The stamp says "being applied" meanwhile, so that an interrupted run is simply done again."""
+    patched = queue.apply(pristine)
+    for name in set(stamp["files"]) - set(patched):
+        patched[name] = (pristine / name).read_bytes()
+    stamp["files"] |= dict.fromkeys(patched, "")
+    write_stamp(stamp_file, stamp | {"queue": "being applied"})
+    written = 0
+    for name, content in sorted(patched.items()):
+        if (source / name).read_bytes() != content:
+            (source / name).write_bytes(content)
+            written += 1
+        stamp["files"][name] = hashlib.sha256(content).hexdigest()
+    stamp["files"] = {name: stamp["files"][name] for name in sorted(queue.files())}
+    say(f"{len(queue.patches)} patches applied to {len(queue.files())} files, {written} files written")
+
+
+def run():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("fetch")
+    commands.add_parser("tree").add_argument("tree", choices=["stock", "fork"])
+    arguments = parser.parse_args()
+    with locked("source"):
+        base = obtain_base()
+        if arguments.command == "fetch":
+            say(f"the base is {base.path}")
+        elif arguments.tree == "stock":
+            stock_tree(base)
+        else:
+            fork_tree(base)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
