@@ -3,6 +3,11 @@
 cmake_language(EVAL CODE
   "cmake_language(DEFER DIRECTORY [[${CMAKE_SOURCE_DIR}]]
      CALL include [[${CMAKE_CURRENT_LIST_DIR}/precompile.cmake]])")
+
+# The include guard of the header that Bison writes holds the header's path; without its first part it is the same in
+# every tree, and so are the objects. Upstream gives this variable to its BISON_TARGETs.
+set(BISON_NO_LINE_OPT "--file-prefix-map=${CMAKE_BINARY_DIR}/= --file-prefix-map=${CMAKE_SOURCE_DIR}/=")
+
 if(SPILLWAY_REPOSITORY)
   cmake_language(EVAL CODE
     "cmake_language(DEFER DIRECTORY [[${CMAKE_SOURCE_DIR}]]

@@ -1,6 +1,6 @@
 # One server, built from build/<tree>/source in build/<tree>/<flavor>.
 #
-# Source and build folder of stock lie to one another as those of the fork do, and ccache sees paths relative to build/:
+# Source and build folder of stock lie to one another as those of the fork do, and ccache sees relative paths:
 # a file that no patch touches has the same hash in both, and in another clone.
 include(ExternalProject)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -13,7 +13,7 @@ set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 # before the build is hashed like any other; no file here is written while it is compiled.
 set(spw_launcher
   env
-  "CCACHE_BASEDIR=${spw_build}"
+  "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
   CCACHE_NOHASHDIR=1
   "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
   "${CCACHE}")
@@ -57,12 +57,19 @@ if(SPILLWAY_TREE STREQUAL "fork")
   list(APPEND spw_options -DSPILLWAY_REPOSITORY=${CMAKE_SOURCE_DIR})
 endif()
 
+# Every build looks whether the tree is what base and patches make it; with nothing to do that takes well below a second.
+add_custom_target(source
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/tools/upstream.py" tree ${SPILLWAY_TREE}
+  USES_TERMINAL
+  VERBATIM)
+
 ExternalProject_Add(server
+  DEPENDS source
   PREFIX "${CMAKE_BINARY_DIR}/server"
   SOURCE_DIR "${spw_source}"
   BINARY_DIR "${spw_server}"
   DOWNLOAD_COMMAND ""
-  UPDATE_COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/tools/upstream.py" tree ${SPILLWAY_TREE}
+  UPDATE_COMMAND ""
   CMAKE_GENERATOR Ninja
   CMAKE_ARGS
     -Wno-dev
@@ -75,6 +82,5 @@ ExternalProject_Add(server
   BUILD_COMMAND "${CMAKE_COMMAND}" --build "${spw_server}" --target ${spw_targets}
   BUILD_ALWAYS ON
   INSTALL_COMMAND ""
-  USES_TERMINAL_UPDATE ON
   USES_TERMINAL_CONFIGURE ON
   USES_TERMINAL_BUILD ON)

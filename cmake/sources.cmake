@@ -1,6 +1,22 @@
 # Our sources in upstream's targets. They are compiled from this repository: to edit one recompiles one.
+#
+# Our include folders are given to our sources and to the patched files alone, not to the target: the command that compiles
+# any other file, and so its hash, stays that of stock.
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
-target_sources(innobase PRIVATE
+set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
   "${spw_innobase}/status/status0vars.cc")
-target_include_directories(innobase PRIVATE "${spw_innobase}" "${spw_innobase}/include")
+target_sources(innobase PRIVATE ${spw_innobase_sources})
+
+file(GLOB spw_patches CONFIGURE_DEPENDS "${SPILLWAY_REPOSITORY}/patches/*.patch")
+set(spw_innobase_patched)
+foreach(patch IN LISTS spw_patches)
+  file(STRINGS "${patch}" diffs REGEX "^diff --git a/storage/innobase/[^ ]+[.]cc ")
+  foreach(diff IN LISTS diffs)
+    string(REGEX REPLACE "^diff --git a/([^ ]+) .*" "\\1" patched "${diff}")
+    list(APPEND spw_innobase_patched "${CMAKE_SOURCE_DIR}/${patched}")
+  endforeach()
+endforeach()
+
+set_property(SOURCE ${spw_innobase_sources} ${spw_innobase_patched} TARGET_DIRECTORY innobase
+  PROPERTY INCLUDE_DIRECTORIES "${spw_innobase}" "${spw_innobase}/include")

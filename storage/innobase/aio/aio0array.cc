@@ -237,7 +237,7 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
   using std::chrono::microseconds;
   using std::chrono::steady_clock;
 
-  constexpr steady_clock::time_point NOT_WAITING{};
+  static constexpr steady_clock::time_point NOT_WAITING{};
   auto start = NOT_WAITING;
 
   slots.acquire([&start] {

@@ -1,0 +1,60 @@
+# The front door. Every target can be repeated, and resumed after an interruption.
+.DEFAULT_GOAL := help
+.PHONY: help packages run stop server stock debug asan deploy check test test-debug upstream-tests install \
+        patch-edit patch-export aio-bench clean clean-source
+MAKEFLAGS += --no-print-directory
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+
+packages: ## install the Debian packages that are missing
+	@tools/install-packages
+
+run: server ## build, start a server below var/, run a short load, say how to connect
+	@tools/server.py run
+
+stop: ## stop that server
+	@tools/server.py stop
+
+# One recipe for the five builds: the target is the preset.
+server: PRESET = release
+stock debug asan deploy: PRESET = $@
+server stock debug asan deploy: packages
+	@mkdir -p build
+	@cmake --preset $(PRESET) -Wno-dev >build/$(PRESET).configure.log 2>&1 || { cat build/$(PRESET).configure.log; exit 1; }
+	@cmake --build --preset $(PRESET)
+server: ## build the fork
+stock: ## build the unmodified base with the same flags
+debug: ## build the fork with InnoDB's assertions and debug-only tests
+asan: ## build the fork with AddressSanitizer
+deploy: ## build the fork as a production server ships, with link-time optimisation
+
+check: packages ## lint and policy tests: no server, below two minutes
+	@tools/runtests.py check
+
+test: packages ## everything that CI runs
+	@tools/runtests.py all
+
+test-debug: debug ## our suites and the upstream list on the debug build
+	@tools/runtests.py debug
+
+upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
+	@tools/mtr.py --suite=innodb,sys_vars,main
+
+aio-bench: server ## cost of one asynchronous I/O, by depth of the array
+	@tools/aio_bench.py
+
+install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
+	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")
+
+patch-edit: ## a git repository, build/patch-edit, with one commit per patch
+	@tools/upstream.py tree stock && tools/patchqueue.py edit $(FILES)
+
+patch-export: ## write its commits back to patches/
+	@tools/patchqueue.py export
+
+clean: ## remove everything that was built; var/ stays
+	rm -rf build
+
+clean-source: ## remove the fork's source tree; the next build makes it anew
+	rm -rf build/fork/source build/fork/source.json

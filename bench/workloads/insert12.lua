@@ -1,0 +1,59 @@
+-- insert12: 12 tables, a transaction is one INSERT into each of them.
+--
+-- Source: seed 002, "test model": START TRANSACTION, one INSERT into each of 12 business tables, COMMIT, from 32 clients.
+-- The seed leaves its schema out; this one has what such tables have: a growing key, a key that is looked up by, an
+-- amount, a time, and some text.
+--
+--   sysbench bench/workloads/insert12.lua --mysql-socket=... --mysql-db=insert12 prepare
+--   sysbench bench/workloads/insert12.lua --threads=32 --time=60 ... run
+--   sysbench bench/workloads/insert12.lua ... cleanup
+
+local TABLES = 12
+
+sysbench.cmdline.options = {
+   text_bytes = {"bytes of text in each row", 160}
+}
+
+function prepare()
+   local connection = sysbench.sql.driver():connect()
+   for i = 1, TABLES do
+      connection:query(string.format([[
+         CREATE TABLE IF NOT EXISTS trade%d (
+            id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+            account INT UNSIGNED NOT NULL,
+            amount DECIMAL(12,2) NOT NULL,
+            created TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+            text VARCHAR(2000) NOT NULL,
+            KEY account (account)
+         ) ENGINE=InnoDB]], i))
+   end
+end
+
+function cleanup()
+   local connection = sysbench.sql.driver():connect()
+   for i = 1, TABLES do
+      connection:query(string.format("DROP TABLE IF EXISTS trade%d", i))
+   end
+end
+
+local connection, pattern
+
+function thread_init()
+   connection = sysbench.sql.driver():connect()
+   pattern = string.rep("@", sysbench.opt.text_bytes)
+end
+
+function event()
+   connection:query("START TRANSACTION")
+   for i = 1, TABLES do
+      connection:query(string.format(
+         "INSERT INTO trade%d (account, amount, text) VALUES (%d, %d.%02d, '%s')", i,
+         sysbench.rand.uniform(1, 10000000), sysbench.rand.uniform(0, 99999), sysbench.rand.uniform(0, 99),
+         sysbench.rand.string(pattern)))
+   end
+   connection:query("COMMIT")
+end
+
+function thread_done()
+   connection:disconnect()
+end

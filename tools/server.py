@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""A development server below var/.
+
+    server.py run      initialise if needed, start, run a short load, print what it did and how to connect
+    server.py start    initialise if needed and start
+    server.py stop     stop it, if it runs
+    server.py status   say whether it runs
+
+The server is the release build of this checkout. It listens on a socket below var/ and on a port of 127.0.0.1 that was
+free when var/ was made; var/my.cnf is written once and then yours to edit.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from common import BUILD, REPO, Failure, main, need_space, say
+
+VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").absolute()
+DATA = VAR / "data"
+CONFIG = VAR / "my.cnf"
+MARKER = VAR / "spillway.json"
+PID_FILE = VAR / "mysqld.pid"
+ERROR_LOG = VAR / "error.log"
+PROGRAMS = BUILD / "fork/release/runtime_output_directory"
+WORKLOAD = REPO / "bench/workloads/insert12.lua"
+DATABASE = "insert12"
+FIRST_PORT = 13970
+# A new data directory with its redo logs takes about 200 MiB; the short load adds what 20 s can write.
+DATA_BYTES = 2 << 30
+START_SECONDS = 120
+STOP_SECONDS = 300
+# sun_path of unix(7) holds 108 bytes with the final 0.
+SOCKET_PATH_BYTES = 107
+
+CONFIG_TEXT = """\
+# A development server of Spillway; see README.md for the variables that are Spillway's own.
+[mysqld]
+{user}datadir = {data}
+socket = {socket}
+pid_file = {pid_file}
+log_error = {error_log}
+bind_address = 127.0.0.1
+port = {port}
+mysqlx = OFF
+
+# Spillway: native asynchronous I/Os that each I/O thread can have pending. Stock has 256 and no way to change it.
+# 32 to 4096; the kernel needs room for threads x depth in fs.aio-max-nr, or a smaller depth is used with a warning.
+innodb_aio_pending_ios_per_thread = 1024
+
+# A small machine: 2 write threads and 2 read threads are enough, and fit the kernel's default fs.aio-max-nr of 65536.
+innodb_read_io_threads = 2
+innodb_write_io_threads = 2
+innodb_buffer_pool_size = 512M
+innodb_redo_log_capacity = 256M
+
+[client]
+socket = {socket}
+user = root
+"""
+
+
+def program(name):
+    path = PROGRAMS / name
+    if not path.exists():
+        raise Failure(f"{path.relative_to(REPO)} is not built yet: make server")
+    return str(path)
+
+
+def port_is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def setting(name):
+    """A setting of [mysqld] in var/my.cnf."""
+    found = re.search(rf"^{name}\s*=\s*(.+?)\s*$", CONFIG.read_text(), re.MULTILINE)
+    if not found:
+        raise Failure(f"{CONFIG} has no setting {name}")
+    return found.group(1)
+
+
+def process_is_ours(pid):
+    """Whether pid is a running mysqld that was started with our configuration."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return f"--defaults-file={CONFIG}".encode() in command
+
+
+def running():
+    """The process id of our server, or None."""
+    try:
+        pid = int(PID_FILE.read_text())
+    except (OSError, ValueError):
+        return None
+    return pid if process_is_ours(pid) else None
+
+
+def check_var():
+    """Refuse a var/ that something else made; say what of ours is there."""
+    if not VAR.exists() or not any(VAR.iterdir()):
+        return
+    if not MARKER.exists():
+        raise Failure(
+            f"{VAR} has files and was not made by this command; it may belong to another server. Move it away, or name "
+            "another place: SPILLWAY_VAR=<folder> make run"
+        )
+    home = json.loads(MARKER.read_text())["home"]
+    if home != str(VAR):
+        raise Failure(
+            f"{VAR} was made as {home}, and its my.cnf names that place. Move it back, or move it away and start anew"
+        )
+
+
+def make_config():
+    port = next((port for port in range(FIRST_PORT, FIRST_PORT + 1000) if port_is_free(port)), None)
+    if port is None:
+        raise Failure(f"no port from {FIRST_PORT} to {FIRST_PORT + 999} of 127.0.0.1 is free")
+    path = VAR / "mysqld.sock"
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
+        raise Failure(
+            f"the socket's path {path} is longer than the {SOCKET_PATH_BYTES} bytes that the system allows; name a "
+            "shorter place: SPILLWAY_VAR=<folder> make run"
+        )
+    text = CONFIG_TEXT.format(
+        user="user = root\n" if os.geteuid() == 0 else "",
+        data=DATA, socket=path, pid_file=PID_FILE, error_log=ERROR_LOG, port=port,
+    )  # fmt: skip
+    fresh = CONFIG.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.rename(CONFIG)
+
+
+def error_log_tail():
+    if not ERROR_LOG.exists():
+        return "(there is no error log)"
+    lines = ERROR_LOG.read_text(errors="replace").splitlines()
+    telling = [line for line in lines if "[ERROR]" in line][-5:] or lines[-5:]
+    return "\n".join(telling)
+
+
+def initialise():
+    """Make var/: marker, configuration, data directory. What is there already is kept."""
+    check_var()
+    VAR.mkdir(parents=True, exist_ok=True)
+    if not MARKER.exists():
+        need_space(VAR, DATA_BYTES, "the data directory")
+        MARKER.write_text(json.dumps({"home": str(VAR)}))
+    if not CONFIG.exists():
+        make_config()
+    if not DATA.exists():
+        say(f"initialising {DATA}")
+        fresh = VAR / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        command = [program("mysqld"), f"--defaults-file={CONFIG}", f"--datadir={fresh}", "--initialize-insecure"]
+        if subprocess.run(command, check=False).returncode != 0:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise Failure(f"the data directory could not be initialised; {ERROR_LOG} says:\n{error_log_tail()}")
+        fresh.rename(DATA)
+
+
+def client(*arguments, check=True):
+    command = [program("mysql"), f"--defaults-file={CONFIG}", "--batch", "--skip-column-names", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if check and result.returncode != 0:
+        raise Failure(f"the server answers: {result.stderr.strip()}")
+    return result.stdout
+
+
+def start():
+    initialise()
+    if pid := running():
+        say(f"the server runs already, process {pid}")
+        return
+    port = int(setting("port"))
+    if not port_is_free(port):
+        raise Failure(
+            f"port {port} of 127.0.0.1 is in use by another process; stop that, or set another port in {CONFIG}"
+        )
+    place = Path(setting("socket"))
+    if place.exists() and socket_answers(place):
+        raise Failure(f"another server listens on {place}; stop it, or set another socket in {CONFIG}")
+    say("starting mysqld")
+    process = subprocess.Popen(
+        [program("mysqld"), f"--defaults-file={CONFIG}"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise Failure(f"mysqld ended with status {process.returncode}; {ERROR_LOG} says:\n{error_log_tail()}")
+        if PID_FILE.exists() and running() == process.pid and client("-e", "SELECT 1", check=False):
+            return
+        time.sleep(0.2)
+    process.terminate()
+    raise Failure(f"mysqld did not answer within {START_SECONDS} s; {ERROR_LOG} says:\n{error_log_tail()}")
+
+
+def socket_answers(path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def stop():
+    check_var()
+    pid = running()
+    if pid is None:
+        say("the server does not run")
+        return
+    say(f"stopping mysqld, process {pid}")
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while process_is_ours(pid):
+        if time.monotonic() > deadline:
+            raise Failure(f"process {pid} has not ended after {STOP_SECONDS} s; see {ERROR_LOG}")
+        time.sleep(0.2)
+
+
+def load(seconds):
+    """A short load; prints sysbench's line every 5 s and returns transactions per second."""
+    if not shutil.which("sysbench"):
+        raise Failure("sysbench is not installed: make packages")
+    client("-e", f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    common = [
+        "sysbench", str(WORKLOAD), "--db-driver=mysql", f"--mysql-socket={setting('socket')}", "--mysql-user=root",
+        f"--mysql-db={DATABASE}",
+    ]  # fmt: skip
+    prepared = subprocess.run([*common, "prepare"], capture_output=True, text=True, check=False)
+    if prepared.returncode != 0:
+        raise Failure(f"sysbench could not prepare its tables: {prepared.stdout}{prepared.stderr}")
+    say(f"load: {seconds} s of transactions with one INSERT into each of 12 tables, 32 connections")
+    command = [*common, "--threads=32", f"--time={seconds}", "--report-interval=5", "run"]
+    output = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout:
+            output.append(line)
+            if line.startswith("["):
+                print("  " + line.rstrip(), flush=True)
+    found = re.search(r"transactions:\s+\d+\s+\(([\d.]+) per sec", "".join(output))
+    events = re.search(r"total number of events:\s+(\d+)", "".join(output))
+    elapsed = re.search(r"total time:\s+([\d.]+)s", "".join(output))
+    if process.returncode != 0 or not (found and events and elapsed):
+        raise Failure(f"sysbench failed:\n{''.join(output[-15:])}")
+    return int(events.group(1)) / float(elapsed.group(1))
+
+
+def run(seconds):
+    start()
+    tps = load(seconds)
+    status = client("-e", "SHOW ENGINE INNODB STATUS\\G", "--raw")
+    version = client("-e", "SELECT VERSION()").strip()
+    lines = [line for line in status.splitlines() if line.startswith("AIO ")]
+    if len(lines) != 2:
+        raise Failure("SHOW ENGINE INNODB STATUS has no AIO lines: is this the fork?")
+    print(f"\n{tps:.0f} transactions per second ({12 * tps:.0f} INSERTs), version {version}\n")
+    print("SHOW ENGINE INNODB STATUS, section FILE I/O:")
+    print("".join(f"  {line}\n" for line in lines))
+    print("Connect:")
+    print(f"  {program('mysql')} --defaults-file={CONFIG}")
+    print(f"  {program('mysql')} --no-defaults --protocol=TCP --host=127.0.0.1 --port={setting('port')} --user=root")
+    print(f"Configuration: {CONFIG}\nStop: make stop")
+
+
+def status():
+    check_var()
+    pid = running()
+    say(f"the server runs, process {pid}" if pid else "the server does not run")
+
+
+def command_line():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("run").add_argument("--seconds", type=int, default=20, help="length of the load")
+    for name in ("start", "stop", "status"):
+        commands.add_parser(name)
+    arguments = parser.parse_args()
+    if arguments.command == "run":
+        run(arguments.seconds)
+    else:
+        {"start": start, "stop": stop, "status": status}[arguments.command]()
+
+
+if __name__ == "__main__":
+    sys.exit(main(command_line))
