@@ -9,11 +9,13 @@ set(spw_build "${CMAKE_SOURCE_DIR}/build")
 set(spw_source "${spw_build}/${SPILLWAY_TREE}/source")
 set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 
-# pch_defines, time_macros: ccache asks for them with precompiled headers. include_file_*: a header that was written just
-# before the build is hashed like any other; no file here is written while it is compiled.
+# INODECACHE: the precompiled headers, up to 400 MB, are not hashed again for every file. pch_defines, time_macros: ccache
+# asks for them with precompiled headers. include_file_*: a header that was written just before the build is hashed like
+# any other; no file here is written while it is compiled.
 set(spw_launcher
   env
   "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
+  CCACHE_INODECACHE=1
   CCACHE_NOHASHDIR=1
   "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
   "${CCACHE}")

@@ -1,0 +1,33 @@
+# Hold room for AIO requests, so that a server finds little: hold_aio.pl FILE REST
+#
+# Takes all of fs.aio-max-nr but REST, creates FILE, and ends when FILE is removed, or after two minutes.
+use strict;
+use warnings;
+
+use constant SYS_io_setup => 206;    # x86-64 Linux
+
+my ($file, $rest) = @ARGV;
+
+sub number {
+  open(my $in, '<', shift) or die;
+  return 0 + <$in>;
+}
+
+my $room = number('/proc/sys/fs/aio-max-nr') - number('/proc/sys/fs/aio-nr');
+my @contexts;
+while ($room > $rest) {
+  # The kernel makes a ring of twice the number in memory: some contexts of moderate size.
+  my $n = $room - $rest < 8192 ? $room - $rest : 8192;
+  my $context = pack('Q', 0);
+  syscall(SYS_io_setup, $n, $context) == 0 or die "io_setup($n): $!";
+  push(@contexts, $context);
+  $room -= $n;
+}
+
+open(my $out, '>', $file) or die;
+close($out);
+for (1 .. 1200) {
+  last unless -e $file;
+  select(undef, undef, undef, 0.1);
+}
+unlink($file);

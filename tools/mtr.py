@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Run mysql-test-run on a build of this checkout.
+
+    mtr.py [--build fork/release] [--list FILE] [--raise-aio-max-nr] [ARGUMENT...]
+
+ARGUMENTs go to mysql-test-run as they are: --suite=spillway, or names of tests. --list runs the tests of a file, a line
+each. --raise-aio-max-nr gives the kernel room for the largest AIO arrays while the tests run, and takes it back (root).
+Ends with a line 'mtr: N passed, N failed, N skipped', and lists what was skipped, and why.
+"""
+
+import argparse
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from common import BUILD, Failure, main, say
+
+AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
+# (64 + 64 + 1) threads x 4096, and as much as a few more servers of a test run take.
+AIO_ROOM = 1 << 20
+RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass|fail|skipped|disabled) \]\s*(.*)$")
+
+
+@contextlib.contextmanager
+def room_for_aio():
+    """Raise fs.aio-max-nr, and set it back whatever happens."""
+    before = AIO_MAX_NR.read_text()
+    if int(before) >= AIO_ROOM:
+        yield
+        return
+    try:
+        AIO_MAX_NR.write_text(str(AIO_ROOM))
+    except PermissionError:
+        say("fs.aio-max-nr cannot be raised without root: tests that need it are skipped")
+        yield
+        return
+    try:
+        yield
+    finally:
+        AIO_MAX_NR.write_text(before)
+
+
+class Tally:
+    """What mysql-test-run's output says of each test."""
+
+    def __init__(self):
+        self.passed, self.failed, self.skipped = set(), set(), {}
+
+    def line(self, text):
+        found = RESULT.match(text)
+        if not found:
+            return
+        name, outcome, rest = found.groups()
+        if outcome == "pass":
+            self.passed.add(name)
+        elif outcome == "fail":
+            self.failed.add(name)
+        else:
+            self.skipped[name] = rest.strip() or outcome
+
+    def summary(self):
+        passed = self.passed - self.failed
+        return len(passed), len(self.failed), len(self.skipped)
+
+
+def read_list(path):
+    lines = [line.split("#")[0].strip() for line in path.read_text().splitlines()]
+    return [line for line in lines if line]
+
+
+def run_mtr(build, arguments, log=None):
+    """Run mysql-test-run; its output goes to the screen, or to the file log. Returns the Tally."""
+    folder = BUILD / build / "mysql-test"
+    if not (folder / "mysql-test-run.pl").exists():
+        raise Failure(f"build/{build} has no server: make server")
+    command = ["perl", "mysql-test-run.pl", f"--parallel={os.cpu_count()}", "--force", "--max-test-fail=0", "--retry=0",
+               "--mem", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
+    tally = Tally()
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(open(log, "w")) if log else sys.stdout
+        process = stack.enter_context(
+            subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="replace", stdin=subprocess.DEVNULL)
+        )  # fmt: skip
+        for line in process.stdout:
+            tally.line(line)
+            out.write(line)
+            out.flush()
+    if process.returncode != 0 and not tally.failed:
+        raise Failure(f"mysql-test-run ended with status {process.returncode} and no failed test" +
+                      (f"; see {log}" if log else ""))  # fmt: skip
+    return tally
+
+
+def run():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="fork/release", metavar="TREE/FLAVOR")
+    parser.add_argument("--list", type=Path, metavar="FILE")
+    parser.add_argument("--raise-aio-max-nr", action="store_true")
+    options, arguments = parser.parse_known_args()
+    if options.list:
+        arguments += read_list(options.list)
+    with room_for_aio() if options.raise_aio_max_nr else contextlib.nullcontext():
+        tally = run_mtr(options.build, arguments)
+    for name, why in sorted(tally.skipped.items()):
+        print(f"skipped: {name}: {why}")
+    passed, failed, skipped = tally.summary()
+    print(f"mtr: {passed} passed, {failed} failed, {skipped} skipped")
+    if failed or not passed + skipped:
+        raise Failure(f"failed: {', '.join(sorted(tally.failed)) or 'no test was run'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
