@@ -62,7 +62,7 @@ def git(folder, *arguments, check=True, text=None):
 def exported(folder, commit):
     """The change of a commit as a patch's text: no index line, no date, nothing that differs between two machines."""
     text = git(folder, *DIFF, f"{commit}~1", commit).stdout
-    return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"index [0-9a-f]+\.\.[0-9a-f]+", line))
+    return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", text, flags=re.MULTILINE)
 
 
 class Patch:
@@ -207,9 +207,8 @@ def commit_one(folder, patch):
     git(folder, "commit", "--quiet", "--allow-empty", f"--message={patch.name}\n\n{patch.header}\n")
     again = exported(folder, "HEAD")
     if again != patch.diff:
-        at = re.findall(r"^@@ -(\d+)", patch.diff, re.MULTILINE)
-        at_again = re.findall(r"^@@ -(\d+)", again, re.MULTILINE)
-        moved = [f"the hunk at line {old} belongs at line {new}" for old, new in zip(at, at_again) if old != new]
+        places = [re.findall(r"^@@ -(\d+)", text, re.MULTILINE) for text in (patch.diff, again)]
+        moved = [f"the hunk at line {old} belongs at line {new}" for old, new in zip(*places, strict=False) if old != new]
         raise Failure(
             f"patches/{patch.name} is not what exporting it again gives: "
             f"{', '.join(moved) or 'its text differs'}. {todo} Refresh it with: tools/patchqueue.py edit && "
@@ -238,7 +237,7 @@ def edit(paths):
     except Failure:
         shutil.rmtree(EDIT)
         raise
-    say(f"{EDIT.relative_to(REPO)} has one commit per patch. Change them there (git commit --fixup, git rebase -i base),")
+    say(f"{EDIT.relative_to(REPO)} has one commit per patch. Change them there (git commit --fixup, git rebase -i)")
     say("or add a commit whose message is <feature>.<file>.patch, an empty line and the header fields; then export.")
 
 

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Run the tests, and say how long each part took.
+
+    runtests.py check    lint, policy tests and the tools' own tests: no server
+    runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
+                         directory's way from stock to the fork and back, and the development server
+    runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
+
+The last line is 'N passed, N failed, N skipped'. A part that ends in an error counts as one failed test. Logs are in
+build/test-logs/.
+"""
+
+import argparse
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+import mtr
+from common import BUILD, REPO, Failure, main
+
+LOGS = BUILD / "test-logs"
+TOOLS = REPO / "tools"
+VENV = BUILD / "venv"
+RUFF = "ruff==0.14.5"
+CLANG_FORMAT = "clang-format-15"
+
+
+class Skip(Exception):
+    """A test that cannot run here; its text says why."""
+
+
+def run_logged(name, *command, cwd=REPO):
+    """Run a command with its output in build/test-logs/<name>.log; return the output."""
+    log = LOGS / f"{name}.log"
+    with open(log, "w") as file:
+        status = subprocess.run(command, cwd=cwd, stdout=file, stderr=subprocess.STDOUT, check=False,
+                                stdin=subprocess.DEVNULL).returncode  # fmt: skip
+    output = log.read_text(errors="replace")
+    if status != 0:
+        tail = "\n".join(output.splitlines()[-25:])
+        raise Failure(f"{' '.join(map(str, command[:4]))} ... ended with status {status}; {log}:\n{tail}")
+    return output
+
+
+def tracked(*patterns):
+    """Our files: what git tracks, or would; patterns as for git ls-files."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns], cwd=REPO, check=True,
+                            capture_output=True, text=True).stdout.split()  # fmt: skip
+    return [name for name in listed if (REPO / name).exists()]
+
+
+def lint_patches():
+    run_logged("lint-patches", TOOLS / "patchqueue.py", "lint")
+
+
+def lint_shell():
+    scripts = [name for name in tracked() if Path(name).suffix in ("", ".sh") and is_shell(REPO / name)]
+    run_logged("lint-shell", "shellcheck", *scripts)
+
+
+def is_shell(path):
+    with open(path, "rb") as file:
+        return file.readline().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh", b"#!/bin/bash"))
+
+
+def lint_python():
+    ruff = VENV / "bin/ruff"
+    if not ruff.exists():
+        shutil.rmtree(VENV, ignore_errors=True)
+        try:
+            run_logged("lint-venv", sys.executable, "-m", "venv", VENV)
+            run_logged("lint-venv", VENV / "bin/pip", "install", "--quiet", RUFF)
+        except Failure as failure:
+            shutil.rmtree(VENV, ignore_errors=True)
+            raise Skip(f"{RUFF} cannot be installed here: {str(failure).splitlines()[-1]}") from failure
+    run_logged("lint-python", ruff, "check", "--no-cache", *tracked("*.py"))
+
+
+def lint_format():
+    sources = [name for name in tracked("*.cc", "*.h")]
+    run_logged("lint-format", CLANG_FORMAT, "--dry-run", "--Werror", *sources)
+
+
+def lint_headers():
+    """A policy header compiles by itself, with nothing but the standard library."""
+    for name in tracked("storage/innobase/policy/*.h"):
+        compiler = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
+        run_logged("lint-headers", *compiler, name)
+
+
+def one(test):
+    """A part that is a single test."""
+
+    def part():
+        test()
+        return 1, 0, 0
+
+    return part
+
+
+def policy_tests():
+    run_logged("policy-configure", "cmake", "--preset", "policy")
+    run_logged("policy-build", "cmake", "--build", "--preset", "policy")
+    output = run_logged("policy-tests", BUILD / "super/policy/unittest/policy_tests")
+    return int(re.search(r"\[  PASSED  \] (\d+) test", output).group(1)), 0, 0
+
+
+def python_tests(folder):
+    """The tests in a folder, by unittest: each failure is shown with its traceback."""
+
+    def part():
+        suite = unittest.TestLoader().discover(str(folder), top_level_dir=str(folder))
+        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
+        bad = len(result.failures) + len(result.errors)
+        for test, why in result.skipped:
+            print(f"skipped: {test.id()}: {why}")
+        return result.testsRun - bad - len(result.skipped), bad, len(result.skipped)
+
+    return part
+
+
+def build(preset, *targets):
+    def part():
+        run_logged(f"configure-{preset}", "cmake", "--preset", preset, "-Wno-dev")
+        run_logged(f"build-{preset}", "cmake", "--build", "--preset", preset, *targets)
+        return 1, 0, 0
+
+    return part
+
+
+def check_patches():
+    run_logged("check-patches", TOOLS / "patchqueue.py", "check")
+
+
+def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
+    def part():
+        with mtr.room_for_aio() if raise_aio_max_nr else contextlib.nullcontext():
+            tally = mtr.run_mtr(f"fork/{flavor}", arguments(), LOGS / f"mtr-{name}-{flavor}.log")
+        for test, why in sorted(tally.skipped.items()):
+            print(f"skipped: {test}: {why}")
+        for test in sorted(tally.failed):
+            print(f"failed: {test}; see {LOGS}/mtr-{name}-{flavor}.log")
+        if not sum(tally.summary()):
+            raise Failure("no test was run")
+        return tally.summary()
+
+    return part
+
+
+def mtr_parts(flavor):
+    upstream_list = REPO / "mysql-test/upstream.list"
+    return [
+        ("mtr: spillway", mtr_part("spillway", flavor, lambda: ["--suite=spillway"])),
+        ("mtr: largest arrays", mtr_part("largest", flavor, lambda: ["spillway.aio_depth_max"], True)),
+        ("mtr: spillway_off", mtr_part("off", flavor, lambda: ["--suite=spillway_off"])),
+        ("mtr: upstream's tests", mtr_part("upstream", flavor, lambda: mtr.read_list(upstream_list))),
+    ]
+
+
+CHECK = [
+    ("lint: patches", one(lint_patches)),
+    ("lint: shell", one(lint_shell)),
+    ("lint: python", one(lint_python)),
+    ("lint: C++ format", one(lint_format)),
+    ("lint: policy headers", one(lint_headers)),
+    ("policy tests", policy_tests),
+    ("tools' tests", python_tests(TOOLS / "tests")),
+]
+ALL = [
+    *CHECK,
+    ("build: fork", build("release")),
+    ("patches export to themselves", one(check_patches)),
+    ("build: stock", build("stock")),
+    *mtr_parts("release"),
+    ("server tests", python_tests(TOOLS / "server_tests")),
+]
+PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug")}
+
+
+def run_parts(parts):
+    passed = failed = skipped = 0
+    rows = []
+    for name, part in parts:
+        print(f"== {name}", flush=True)
+        start = time.monotonic()
+        try:
+            counts = part()
+        except Skip as skip:
+            print(f"skipped: {name}: {skip}")
+            counts = 0, 0, 1
+        except Failure as failure:
+            print(f"failed: {name}: {failure}")
+            counts = 0, 1, 0
+        rows.append((time.monotonic() - start, name, counts))
+        passed, failed, skipped = (sum(pair) for pair in zip((passed, failed, skipped), counts, strict=True))
+        print(f"   {rows[-1][0]:.0f} s: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped", flush=True)
+        if failed and name.startswith("build:"):
+            print("nothing further can be tested without this build")
+            break
+    print("\nseconds  part")
+    for seconds, name, counts in rows:
+        print(f"{seconds:7.0f}  {name}{'  FAILED' if counts[1] else ''}")
+    print(f"{sum(row[0] for row in rows):7.0f}  all\n")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return failed
+
+
+def run():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("set", choices=PARTS)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    if run_parts(PARTS[parser.parse_args().set]):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))

@@ -1,0 +1,118 @@
+"""make run and make stop: what they print, that they can be repeated, and what they refuse."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parent.parent / "server.py"
+
+
+class Server(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.var = Path(folder.name) / "var"
+        self.addCleanup(self.tool, "stop")
+
+    def tool(self, *arguments):
+        return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True, check=False,
+                              env=os.environ | {"SPILLWAY_VAR": str(self.var)})  # fmt: skip
+
+    def works(self, *arguments):
+        result = self.tool(*arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def refused(self, *words):
+        result = self.tool("start")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertNotIn("Traceback", result.stderr)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def port(self):
+        return int(re.search(r"^port = (\d+)$", (self.var / "my.cnf").read_text(), re.MULTILINE).group(1))
+
+    def test_run_twice_and_stop_twice(self):
+        output = self.works("run", "--seconds", "3")
+        tps = int(re.search(r"^(\d+) transactions per second", output, re.MULTILINE).group(1))
+        self.assertGreater(tps, 0)
+        self.assertRegex(output, r"AIO writes: 2 threads, depth 1024 \(native\)")
+        self.assertIn("runs already", self.works("run", "--seconds", "1"))
+        self.works("stop")
+        self.assertIn("does not run", self.works("stop"))
+        self.assertIn("does not run", self.works("status"))
+
+    def test_beside_another(self):
+        """A second var/ gets a port of its own."""
+        self.works("start")
+        first, first_port = self.var, self.port()
+        self.var = first.with_name("other")
+        try:
+            self.works("start")
+            self.assertNotEqual(self.port(), first_port)
+        finally:
+            self.works("stop")
+            self.var = first
+
+    def test_resumes_an_interrupted_initialisation(self):
+        self.var.mkdir()
+        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var)}))
+        (self.var / "data.new").mkdir()
+        (self.var / "data.new/ibdata1").write_text("half a file")
+        self.works("start")
+
+    def test_port_in_use(self):
+        self.works("start")
+        self.works("stop")
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", self.port()))
+            other.listen()
+            self.refused(str(self.port()), "my.cnf")
+
+    def test_socket_in_use(self):
+        self.works("start")
+        self.works("stop")
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(self.var / "mysqld.sock"))
+            other.listen()
+            self.refused("mysqld.sock", "another server listens")
+        (self.var / "mysqld.sock").unlink()
+
+    def test_var_of_another_server(self):
+        self.var.mkdir()
+        (self.var / "ibdata1").write_text("data of somebody")
+        self.refused("another server", "SPILLWAY_VAR")
+        self.assertEqual((self.var / "ibdata1").read_text(), "data of somebody")
+        self.assertEqual(len(list(self.var.iterdir())), 1)
+
+    def test_var_that_was_moved(self):
+        self.works("start")
+        self.works("stop")
+        moved = self.var.with_name("moved")
+        self.var.rename(moved)
+        self.var = moved
+        self.refused("was made as")
+
+    def test_error_in_my_cnf(self):
+        self.works("start")
+        self.works("stop")
+        config = self.var / "my.cnf"
+        config.write_text(config.read_text().replace("[client]", "no_such_variable = 1\n[client]"))
+        self.refused("no_such_variable")
+
+    def test_path_too_long_for_a_socket(self):
+        short = self.var
+        self.var = short / ("long" * 30)
+        self.refused("socket", "SPILLWAY_VAR")
+        self.var = short
+
+
+if __name__ == "__main__":
+    unittest.main()

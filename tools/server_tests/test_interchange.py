@@ -1,0 +1,47 @@
+"""A data directory goes from stock to the fork and back, by shutdown and by crash, and loses nothing."""
+
+import signal
+import unittest
+
+from scratch import FORK, STOCK, Scratch
+
+FILL = """
+CREATE DATABASE IF NOT EXISTS d;
+CREATE TABLE IF NOT EXISTS d.t (id INT AUTO_INCREMENT PRIMARY KEY, server VARCHAR(20), a CHAR(200), KEY (server));
+INSERT INTO d.t (server, a) VALUES ('{0}', 'a'), ('{0}', 'b'), ('{0}', 'c'), ('{0}', 'd');
+INSERT INTO d.t (server, a) SELECT '{0}', x.a FROM d.t x, d.t y LIMIT 5000;
+"""
+DEEP = ("--innodb-aio-pending-ios-per-thread=1024", "--innodb-read-io-threads=2", "--innodb-write-io-threads=2")
+
+
+class Interchange(unittest.TestCase):
+    def check(self, scratch, rows):
+        self.assertIn("OK", scratch.sql("CHECK TABLE d.t EXTENDED").split())
+        self.assertEqual(int(scratch.sql("SELECT COUNT(*) FROM d.t")), rows)
+
+    def test_both_directions(self):
+        with Scratch() as scratch:
+            scratch.initialise(STOCK)
+            rows = 0
+            for step, (server, options, end) in enumerate([
+                (STOCK, (), signal.SIGTERM),
+                (FORK, DEEP, signal.SIGTERM),
+                (STOCK, (), signal.SIGKILL),
+                (FORK, DEEP, signal.SIGKILL),
+                (STOCK, (), signal.SIGTERM),
+            ]):  # fmt: skip
+                with self.subTest(step=step, server=server.parts[-4], end=end):
+                    scratch.start(server, *options)
+                    is_fork = scratch.sql("SHOW VARIABLES LIKE 'innodb_aio_pending_ios_per_thread'") != ""
+                    self.assertEqual(is_fork, server == FORK)
+                    if rows:
+                        self.check(scratch, rows)
+                    scratch.sql(FILL.format(f"step {step}"))
+                    rows = int(scratch.sql("SELECT COUNT(*) FROM d.t"))
+                    status = scratch.end(end)
+                    self.assertEqual(status, 0 if end == signal.SIGTERM else -signal.SIGKILL)
+            self.assertNotIn("[ERROR]", scratch.log.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

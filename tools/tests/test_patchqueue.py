@@ -1,0 +1,255 @@
+"""The patch queue: what applies, what is refused, and that nothing is applied approximately."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import patchqueue
+from common import Failure
+
+UPSTREAM = "storage/innobase/os/os0demo.cc"
+LINES = [f"line {number}" for number in range(1, 41)]
+HEADER = """\
+Description: call the demonstration
+Why: upstream does not
+ call it.
+Calls: none
+Anchor: line 20, by its name
+Off-State: stock
+Test: none
+Remove-When: upstream calls it"""
+DIFF = f"""\
+diff --git a/{UPSTREAM} b/{UPSTREAM}
+--- a/{UPSTREAM}
++++ b/{UPSTREAM}
+@@ -18,6 +18,7 @@ line 17
+ line 18
+ line 19
+ line 20
++  hook();
+ line 21
+ line 22
+ line 23
+"""
+NAME = "demo.os0demo.cc.patch"
+
+
+def patch(diff=DIFF, header=HEADER, name=NAME):
+    return patchqueue.Patch(name, f"{header}\n---\n{diff}")
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.tree = self.folder / "tree"
+        (self.tree / UPSTREAM).parent.mkdir(parents=True)
+        self.write(LINES)
+
+    def write(self, lines):
+        (self.tree / UPSTREAM).write_text("".join(f"{line}\n" for line in lines))
+
+    def refused(self, function, *words):
+        with self.assertRaises(Failure) as caught:
+            function()
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+
+class Apply(Folders):
+    def apply(self, *patches):
+        return patchqueue.Queue(patches or [patch()]).apply(self.tree)
+
+    def test_exact(self):
+        self.assertEqual(
+            self.apply()[UPSTREAM].decode().splitlines(), [*LINES[:20], "  hook();", *LINES[20:]]
+        )
+
+    def test_the_pristine_tree_is_not_written(self):
+        self.apply()
+        self.assertEqual((self.tree / UPSTREAM).read_text().splitlines(), LINES)
+
+    def test_offset_is_refused(self):
+        self.write(["new line", *LINES])
+        self.refused(self.apply, NAME, "the hunk at line 18 belongs at line 19")
+
+    def test_fuzz_is_refused(self):
+        changed = list(LINES)
+        changed[17] = "line 18, changed upstream"
+        self.write(changed)
+        self.refused(self.apply, NAME, UPSTREAM, "18", "does not apply", "Anchor")
+
+    def test_two_patches_of_one_file(self):
+        second = f"""\
+diff --git a/{UPSTREAM} b/{UPSTREAM}
+--- a/{UPSTREAM}
++++ b/{UPSTREAM}
+@@ -30,6 +30,7 @@ line 28
+ line 29
+ line 30
+ line 31
++  other_hook();
+ line 32
+ line 33
+ line 34
+"""
+        result = self.apply(patch(), patch(second, name="other.os0demo.cc.patch"))
+        self.assertEqual(result[UPSTREAM].decode().count("hook();"), 2)
+
+    def test_missing_upstream_file(self):
+        (self.tree / UPSTREAM).unlink()
+        self.refused(self.apply, UPSTREAM)
+
+    def test_below_another_repository(self):
+        """A git that found the outer repository would skip the patch and exit 0."""
+        patchqueue.git(self.folder, "init", "--quiet")
+        with mock.patch.object(tempfile, "tempdir", str(self.folder)):
+            self.assertIn(b"hook();", self.apply()[UPSTREAM])
+
+
+class Lint(Folders):
+    def setUp(self):
+        super().setUp()
+        hooks = self.folder / "spw0hook.h"
+        hooks.write_text("void declared(int);\n")
+        change = mock.patch.object(patchqueue, "HOOKS", hooks)
+        change.start()
+        self.addCleanup(change.stop)
+
+    def problems(self, **change):
+        return "\n".join(patch(**change).problems())
+
+    def test_good(self):
+        self.assertEqual(self.problems(), "")
+
+    def test_every_field_is_needed(self):
+        for field in patchqueue.FIELDS:
+            lines = [line for line in HEADER.splitlines() if not line.startswith((field + ":", " "))]
+            self.assertIn(f"lacks {field}", self.problems(header="\n".join(lines)))
+
+    def test_unknown_field(self):
+        self.assertIn("unknown field Author", self.problems(header=HEADER + "\nAuthor: me"))
+
+    def test_removal_condition(self):
+        self.assertIn("Remove-When", self.problems(header=HEADER.replace("upstream calls it", "unknown")))
+
+    def test_name(self):
+        self.assertIn("its name should be", self.problems(name="0001-demo.patch"))
+
+    def test_two_files(self):
+        self.assertIn("2 files", self.problems(diff=DIFF + DIFF.replace("os0demo", "os0more")))
+
+    def test_removed_line_needs_a_reason(self):
+        diff = DIFF.replace(" line 21\n", "-line 21\n")
+        self.assertIn("removes lines", self.problems(diff=diff))
+        self.assertNotIn("removes lines", self.problems(diff=diff, header=HEADER + "\nRemoves: line 21"))
+
+    def test_size_needs_a_reason(self):
+        diff = DIFF.replace("+  hook();\n", "+  hook();\n" * 11)
+        self.assertIn("11 lines", self.problems(diff=diff))
+        self.assertEqual("", self.problems(diff=diff, header=HEADER + "\nSize-Reason: eleven hooks"))
+
+    def test_white_space(self):
+        self.assertIn("white space", self.problems(diff=DIFF.replace("hook();", "hook(); ")))
+
+    def test_hook_has_to_be_declared(self):
+        self.assertIn("spw::lost()", self.problems(diff=DIFF.replace("hook();", "spw::lost(1);")))
+        self.assertEqual("", self.problems(diff=DIFF.replace("hook();", "spw::declared(1);")))
+
+    def test_new_file(self):
+        diff = DIFF.replace("--- a/", "new file mode 100644\n--- a/")
+        self.assertIn("new files", self.problems(diff=diff))
+
+    def test_no_separator(self):
+        self.refused(lambda: patchqueue.Patch(NAME, HEADER + DIFF), "'---'")
+
+
+class Series(Folders):
+    def setUp(self):
+        super().setUp()
+        self.patches = self.folder / "patches"
+        self.patches.mkdir()
+        (self.patches / NAME).write_text(f"{HEADER}\n---\n{DIFF}")
+
+    def load(self, series):
+        (self.patches / "series").write_text(series)
+        return patchqueue.Queue.load(self.patches)
+
+    def test_bijection(self):
+        self.assertEqual([p.name for p in self.load(f"# order\n{NAME}\n").patches], [NAME])
+        self.refused(lambda: self.load(f"{NAME}\n{NAME}\n"), "more than once")
+        self.refused(lambda: self.load(f"{NAME}\ngone.x.patch\n"), "gone.x.patch", "not there")
+        self.refused(lambda: self.load("# nothing\n"), "does not name", NAME)
+
+
+class Edit(Folders):
+    """edit, a change, export: the patches are what was committed; then the queue moves to another base."""
+
+    def setUp(self):
+        super().setUp()
+        self.patches = self.folder / "patches"
+        self.patches.mkdir()
+        (self.patches / NAME).write_text(f"{HEADER}\n---\n{DIFF}")
+        (self.patches / "series").write_text(f"# order\n{NAME}\n")
+        hooks = self.folder / "spw0hook.h"
+        hooks.write_text("")
+        changes = {"PATCHES": self.patches, "EDIT": self.folder / "edit", "REPO": self.folder, "HOOKS": hooks}
+        for name, value in changes.items():
+            change = mock.patch.object(patchqueue, name, value)
+            change.start()
+            self.addCleanup(change.stop)
+        load = patchqueue.Queue.load
+        change = mock.patch.object(patchqueue.Queue, "load", lambda: load(self.patches))
+        change.start()
+        self.addCleanup(change.stop)
+        change = mock.patch.object(patchqueue, "pristine_tree", lambda: self.tree)
+        change.start()
+        self.addCleanup(change.stop)
+        self.edit = self.folder / "edit"
+
+    def test_unchanged_export_is_the_same_bytes(self):
+        patchqueue.edit([])
+        patchqueue.export()
+        self.assertEqual((self.patches / NAME).read_text(), f"{HEADER}\n---\n{DIFF}")
+        self.assertEqual((self.patches / "series").read_text(), f"# order\n{NAME}\n")
+
+    def test_new_commit_becomes_a_patch(self):
+        patchqueue.edit([])
+        file = self.edit / UPSTREAM
+        file.write_text(file.read_text().replace("line 31\n", "line 31\n  second();\n"))
+        message = f"second.os0demo.cc.patch\n\n{HEADER}"
+        patchqueue.git(self.edit, "commit", "--quiet", "--all", f"--message={message}")
+        patchqueue.export()
+        self.assertIn("+  second();", (self.patches / "second.os0demo.cc.patch").read_text())
+        self.assertEqual(len(patchqueue.Queue.load().patches), 2)
+
+    def test_uncommitted_change_is_not_lost(self):
+        patchqueue.edit([])
+        (self.edit / UPSTREAM).write_text("half an edit\n")
+        self.refused(patchqueue.export, "not committed")
+        self.assertEqual((self.edit / UPSTREAM).read_text(), "half an edit\n")
+        self.refused(lambda: patchqueue.edit([]), "exists")
+
+    def test_rebase_moves_the_hunk(self):
+        new = self.folder / "new"
+        (new / UPSTREAM).parent.mkdir(parents=True)
+        (new / UPSTREAM).write_text("".join(f"{line}\n" for line in ["added", "upstream", *LINES]))
+        patchqueue.rebase(self.tree, new)
+        patchqueue.export()
+        self.assertIn("@@ -20,6 +20,7 @@", (self.patches / NAME).read_text())
+        self.assertIn(b"hook();", patchqueue.Queue.load().apply(new)[UPSTREAM])
+
+    def test_rebase_conflict_says_what_to_do(self):
+        new = self.folder / "new"
+        (new / UPSTREAM).parent.mkdir(parents=True)
+        changed = [line.replace("line 20", "renamed 20").replace("line 21", "renamed 21") for line in LINES]
+        (new / UPSTREAM).write_text("".join(f"{line}\n" for line in changed))
+        self.refused(lambda: patchqueue.rebase(self.tree, new), "conflicts", "rebase --continue")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,303 @@
+"""The base and the source trees: what is refused, and that no file is written that need not be."""
+
+import io
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import common
+import patchqueue
+import upstream
+from common import Failure, sha256_of
+from test_patchqueue import DIFF, LINES, NAME, UPSTREAM, patch
+
+VERSION = "MYSQL_VERSION_MAJOR={}\nMYSQL_VERSION_MINOR={}\nMYSQL_VERSION_PATCH=2\n"
+
+
+def make_archive(path, version=(9, 7), files=None):
+    """A small source archive in the form of upstream's."""
+    contents = {"MYSQL_VERSION": VERSION.format(*version), UPSTREAM: "".join(f"{line}\n" for line in LINES)}
+    contents |= {"sql/main.cc": "int main() {}\n", "mysql-test/suite/sys_vars/t/old.test": "SELECT 1;\n"}
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in (contents if files is None else files).items():
+            entry = tarfile.TarInfo(f"mysql-9.7.2/{name}")
+            entry.size = len(text)
+            entry.mtime = 1
+            tar.addfile(entry, io.BytesIO(text.encode()))
+
+
+class Trees(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.repo = self.folder / "repo"
+        self.build = self.repo / "build"
+        self.build.mkdir(parents=True)
+        (self.repo / "mysql-test/suite/spillway/t").mkdir(parents=True)
+        (self.repo / "mysql-test/suite/spillway/t/a.test").write_text("SELECT 2;\n")
+        (self.repo / "mysql-test/suite/sys_vars/t").mkdir(parents=True)
+        (self.repo / "mysql-test/suite/sys_vars/t/new_basic.test").write_text("SELECT 3;\n")
+        (self.repo / "mysql-test/upstream.list").write_text("main.1st\n")
+        self.archive = self.folder / "cache/spillway/base.orig.tar.gz"
+        self.archive.parent.mkdir(parents=True)
+        make_archive(self.archive)
+        self.patches = [patch()]
+        for module, name, value in (
+            (upstream, "BUILD", self.build), (upstream, "REPO", self.repo), (upstream, "TREE_BYTES", 1),
+            (upstream, "read_pin", self.pin), (patchqueue.Queue, "load", lambda: patchqueue.Queue(self.patches)),
+            (upstream, "say", lambda text: None),
+        ):  # fmt: skip
+            change = mock.patch.object(module, name, value)
+            change.start()
+            self.addCleanup(change.stop)
+        change = mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(self.folder / "cache")})
+        change.start()
+        self.addCleanup(change.stop)
+        os.environ.pop("SPILLWAY_UPSTREAM", None)
+        self.sha256, self.bytes = sha256_of(self.archive), self.archive.stat().st_size
+        self.source = self.build / "fork/source"
+
+    def pin(self):
+        return {"name": "mysql", "version": "9.7.2", "sha256": self.sha256, "bytes": str(self.bytes),
+                "debian_file": "pool/base.orig.tar.gz"}  # fmt: skip
+
+    def fork(self):
+        return upstream.fork_tree(upstream.obtain_base())
+
+    def refused(self, function, *words):
+        with self.assertRaises(Failure) as caught:
+            function()
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def times(self):
+        return {path: os.lstat(path).st_mtime_ns for path in self.source.rglob("*") if not path.is_dir()}
+
+
+class Base(Trees):
+    def test_wrong_checksum(self):
+        data = bytearray(self.archive.read_bytes())
+        data[-1] ^= 1
+        self.archive.write_bytes(data)
+        self.refused(upstream.obtain_base, "SHA-256", self.sha256, "Remove it")
+
+    def test_truncated(self):
+        self.archive.write_bytes(self.archive.read_bytes()[:-10])
+        self.refused(upstream.obtain_base, "truncated", "Remove it")
+
+    def test_truncated_archive_of_the_user(self):
+        self.archive.write_bytes(self.archive.read_bytes()[:-10])
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
+            self.refused(self.fork, str(self.archive))
+        self.assertFalse((self.build / "stock/source").exists())
+        self.assertFalse((self.build / "stock/source.new").exists())
+
+    def test_not_an_archive(self):
+        self.archive.write_text("hello")
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
+            self.refused(self.fork, "not a complete tar archive")
+
+    def test_not_mysql(self):
+        make_archive(self.archive, files={"README": "something else\n"})
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
+            self.refused(self.fork, "not a MySQL source archive")
+
+    def test_not_9_7(self):
+        make_archive(self.archive, version=(8, 4))
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
+            self.refused(self.fork, "8.4.2", "9.7")
+
+    def test_tree_that_is_not_mysql(self):
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.repo)}):
+            self.refused(self.fork, "not a MySQL source tree")
+
+    def test_missing(self):
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": "/nonexistent"}):
+            self.refused(self.fork, "does not exist")
+
+    def test_tree_of_the_user(self):
+        tree = self.folder / "percona"
+        upstream.unpack(self.archive, tree)
+        (tree / "sql/main.cc").write_text("int main() { return 1; }\n")
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
+            self.fork()
+            self.assertIn("return 1", (self.source / "sql/main.cc").read_text())
+            # A change in the user's tree is seen.
+            (tree / "sql/main.cc").write_text("int main() { return 22; }\n")
+            self.fork()
+        self.assertIn("return 22", (self.source / "sql/main.cc").read_text())
+        # And the way back to the pinned base.
+        self.fork()
+        self.assertNotIn("return", (self.source / "sql/main.cc").read_text())
+
+    def test_no_space(self):
+        with mock.patch.object(upstream, "TREE_BYTES", 1 << 60):
+            self.refused(self.fork, "free", "MiB")
+        self.assertFalse((self.build / "stock/source").exists())
+
+    def apt(self, script):
+        """Put a stand-in for APT's two commands in place."""
+        helper = self.folder / "apt-helper"
+        helper.write_text("#!/bin/sh\n" + script)
+        helper.chmod(0o755)
+        run = upstream.subprocess.run
+
+        def stand_in(command, **options):
+            if command[0] == "/usr/lib/apt/apt-helper":
+                command = [str(helper), *command[command.index("download-file") + 1 :]]
+            return run(command, **options)
+
+        change = mock.patch.object(upstream.subprocess, "run", stand_in)
+        change.start()
+        self.addCleanup(change.stop)
+        change = mock.patch.object(upstream, "apt_archives", lambda: ["http://one.invalid", "http://two.invalid"])
+        change.start()
+        self.addCleanup(change.stop)
+
+    def test_no_network(self):
+        self.archive.unlink()
+        self.apt('echo half > "$2"; exit 100')
+        self.refused(upstream.obtain_base, "SPILLWAY_UPSTREAM", str(self.archive), "APT", "2 archives tried")
+        self.assertEqual(list(self.archive.parent.iterdir()), [])
+
+    def test_download_of_something_else(self):
+        good = self.archive.with_name("elsewhere")
+        self.archive.rename(good)
+        self.apt('echo another file > "$2"')
+        self.refused(upstream.obtain_base, "truncated")
+        self.assertEqual(list(self.archive.parent.iterdir()), [good])
+
+    def test_download_from_the_second_archive(self):
+        good = self.folder / "good"
+        shutil.move(self.archive, good)
+        self.apt(f'case "$1" in *one*) exit 100;; esac; cp {good} "$2"')
+        self.assertEqual(upstream.obtain_base().identity, f"sha256 {self.sha256}")
+        self.assertEqual(list(self.archive.parent.iterdir()), [self.archive])
+
+
+class Fork(Trees):
+    def test_patched_and_linked(self):
+        self.fork()
+        self.assertIn("hook();", (self.source / UPSTREAM).read_text())
+        self.assertNotIn("hook();", (self.build / "stock/source" / UPSTREAM).read_text())
+        self.assertEqual((self.source / "mysql-test/suite/spillway/t/a.test").read_text(), "SELECT 2;\n")
+        self.assertEqual((self.source / "mysql-test/suite/sys_vars/t/new_basic.test").read_text(), "SELECT 3;\n")
+        self.assertFalse((self.source / "mysql-test/upstream.list").exists())
+
+    def test_nothing_to_do_touches_nothing(self):
+        self.fork()
+        before = self.times()
+        self.fork()
+        self.assertEqual(self.times(), before)
+
+    def test_changed_patch_touches_one_file(self):
+        self.fork()
+        before = self.times()
+        self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
+        self.fork()
+        changed = {path for path, time in self.times().items() if before[path] != time}
+        self.assertEqual(changed, {self.source / UPSTREAM})
+        self.assertIn("hook(1);", (self.source / UPSTREAM).read_text())
+
+    def test_header_of_a_patch_touches_nothing(self):
+        self.fork()
+        before = self.times()
+        self.patches[0].header += "\nSize-Reason: none"
+        self.fork()
+        self.assertEqual(self.times(), before)
+
+    def test_removed_patch_gives_the_file_back_as_new(self):
+        self.fork()
+        before = self.times()[self.source / UPSTREAM]
+        self.patches = []
+        self.fork()
+        self.assertEqual((self.source / UPSTREAM).read_text().splitlines(), LINES)
+        # Newer than an object made from the patched file, so that it is compiled.
+        self.assertGreater(self.times()[self.source / UPSTREAM], before)
+
+    def test_hand_edit_is_not_lost(self):
+        self.fork()
+        (self.source / UPSTREAM).write_text("edited\n")
+        self.refused(self.fork, UPSTREAM, "changed by hand", "make clean-source")
+        self.assertEqual((self.source / UPSTREAM).read_text(), "edited\n")
+
+    def test_patch_that_does_not_apply_stops(self):
+        self.fork()
+        before = self.times()
+        self.patches = [patch(DIFF.replace(" line 21", " line twenty-one"))]
+        self.refused(self.fork, NAME, "does not apply", "18")
+        self.assertEqual(self.times(), before)
+
+    def test_interrupted_while_writing(self):
+        self.fork()
+        self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
+        write = Path.write_bytes
+
+        def interrupted(path, content):
+            write(path, content[:10])
+            raise KeyboardInterrupt
+
+        with mock.patch.object(Path, "write_bytes", interrupted), self.assertRaises(KeyboardInterrupt):
+            self.fork()
+        self.fork()
+        self.assertIn("hook(1);", (self.source / UPSTREAM).read_text())
+
+    def test_removed_test_is_unlinked(self):
+        self.fork()
+        (self.repo / "mysql-test/suite/sys_vars/t/new_basic.test").unlink()
+        self.fork()
+        self.assertFalse((self.source / "mysql-test/suite/sys_vars/t/new_basic.test").is_symlink())
+
+    def test_test_of_upstreams_name_is_refused(self):
+        (self.repo / "mysql-test/suite/sys_vars/t/old.test").write_text("ours\n")
+        self.refused(self.fork, "old.test", "exists upstream")
+
+    def test_new_base_looks_newer_than_the_last_build(self):
+        self.fork()
+        last = max(self.times().values())
+        make_archive(self.archive)
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.folder / "other.tar.gz")}):
+            make_archive(self.folder / "other.tar.gz", files={
+                "MYSQL_VERSION": VERSION.format(9, 7), UPSTREAM: "".join(f"{line}\n" for line in LINES),
+                "sql/main.cc": "int main() { return 3; }\n", "mysql-test/suite/sys_vars/t/x": "", })  # fmt: skip
+            self.fork()
+        self.assertGreater(self.times()[self.source / "sql/main.cc"], last)
+
+
+class Pin(unittest.TestCase):
+    def test_this_repositorys_pin_is_complete(self):
+        pin = upstream.read_pin()
+        self.assertRegex(pin["sha256"], "^[0-9a-f]{64}$")
+        self.assertIn(pin["version"], pin["debian_file"])
+
+    def test_missing_field(self):
+        with tempfile.NamedTemporaryFile("w", suffix="UPSTREAM") as file:
+            file.write("name=x\n")
+            file.flush()
+            with self.assertRaises(Failure) as caught:
+                upstream.read_pin(Path(file.name))
+            self.assertIn("sha256", str(caught.exception))
+
+
+class Lock(unittest.TestCase):
+    def test_space(self):
+        with self.assertRaises(Failure):
+            common.need_space("/", 1 << 62, "a test")
+
+    def test_stamp_is_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "stamp.json"
+            upstream.write_stamp(path, {"base": "x"})
+            self.assertEqual(json.loads(path.read_text()), {"base": "x"})
+
+
+if __name__ == "__main__":
+    unittest.main()
