@@ -208,7 +208,7 @@ def commit_one(folder, patch):
     again = exported(folder, "HEAD")
     if again != patch.diff:
         places = [re.findall(r"^@@ -(\d+)", text, re.MULTILINE) for text in (patch.diff, again)]
-        moved = [f"the hunk at line {old} belongs at line {new}" for old, new in zip(*places, strict=False) if old != new]
+        moved = [f"the hunk at line {old} belongs at {new}" for old, new in zip(*places, strict=False) if old != new]
         raise Failure(
             f"patches/{patch.name} is not what exporting it again gives: "
             f"{', '.join(moved) or 'its text differs'}. {todo} Refresh it with: tools/patchqueue.py edit && "

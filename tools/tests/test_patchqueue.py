@@ -75,7 +75,7 @@ class Apply(Folders):
 
     def test_offset_is_refused(self):
         self.write(["new line", *LINES])
-        self.refused(self.apply, NAME, "the hunk at line 18 belongs at line 19")
+        self.refused(self.apply, NAME, "the hunk at line 18 belongs at 19")
 
     def test_fuzz_is_refused(self):
         changed = list(LINES)

@@ -1,0 +1,69 @@
+"""A mysqld in a scratch folder, for tests that need another server than var/'s or mysql-test-run's."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from common import BUILD
+
+STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
+FORK = BUILD / "fork/release/runtime_output_directory/mysqld"
+CLIENT = BUILD / "fork/release/runtime_output_directory/mysql"
+START_SECONDS = 120
+STOP_SECONDS = 120
+
+
+class Scratch:
+    """One data directory, served by one mysqld at a time; the folder and the server end with the context."""
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
+        self.path = Path(self.folder.name)
+        self.data = self.path / "data"
+        self.log = self.path / "error.log"
+        self.process = None
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.folder.cleanup()
+
+    def options(self, mysqld):
+        messages = mysqld.parent.parent / "share"
+        return [str(mysqld), "--no-defaults", "--user=root", f"--datadir={self.data}", f"--log-error={self.log}",
+                f"--lc-messages-dir={messages}", f"--socket={self.path}/s", f"--pid-file={self.path}/pid",
+                "--skip-networking", "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"]  # fmt: skip
+
+    def initialise(self, mysqld):
+        subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
+
+    def start(self, mysqld, *options):
+        self.process = subprocess.Popen([*self.options(mysqld), *options], stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if self.client("SELECT 1").returncode == 0:
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"{mysqld} did not start:\n{self.log.read_text()[-3000:]}")
+
+    def end(self, how=signal.SIGTERM):
+        """Stop the server, or kill it; returns its exit status."""
+        self.process.send_signal(how)
+        return self.process.wait(STOP_SECONDS)
+
+    def client(self, text):
+        return subprocess.run([str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch",
+                               "--skip-column-names"], input=text, capture_output=True, text=True,
+                              check=False)  # fmt: skip
+
+    def sql(self, text):
+        result = self.client(text)
+        if result.returncode != 0:
+            raise AssertionError(f"{text}: {result.stderr}")
+        return result.stdout.strip()
