@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The cost of one asynchronous read through InnoDB's AIO arrays, by the depth of the array.
+
+Runs bench/micro/aio_bench.cc, built on this checkout's server, alternately for each depth with 64 I/O threads, and
+prints medians, their spread and the ratio to the first. Where a stock build is there (make stock), stock's array of
+64 x 256 is in the rotation. Needs room for 65 x 4096 AIO requests: as root, fs.aio-max-nr is raised meanwhile.
+
+With --check, one short run of each shape, and an error if AIO requests stay reserved after the arrays are freed.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import mtr
+from common import BUILD, Failure, main, say
+
+THREADS = 64
+DEPTHS = (256, 1024, 4096)
+RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_requests=(-?\d+)")
+
+
+def build(tree):
+    folder = BUILD / tree / "release"
+    command = ["cmake", "--build", str(folder), "--target", "aio_bench"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise Failure(f"aio_bench cannot be built on {tree}:\n{result.stdout[-2000:]}{result.stderr[-500:]}")
+    return folder / "runtime_output_directory/aio_bench"
+
+
+def measure(program, threads, depth, in_flight, reads, file):
+    command = [str(program), str(threads), str(depth), str(in_flight), str(reads), file]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = RESULT.search(result.stdout)
+    if result.returncode != 0 or not found:
+        raise Failure(f"{' '.join(command)}: {result.stdout}{result.stderr}")
+    real_depth, cpu_ns, elapsed_ns, leaked = map(int, found.groups())
+    if real_depth != depth:
+        raise Failure(f"the array got a depth of {real_depth}, not {depth}: is there room in fs.aio-max-nr?")
+    return cpu_ns, elapsed_ns, leaked
+
+
+def compare(rounds, reads, file):
+    fork = build("fork")
+    shapes = [("fork", fork, depth) for depth in DEPTHS]
+    if (BUILD / "stock/release/build.ninja").exists():
+        shapes.insert(0, ("stock", build("stock"), 256))
+    for in_flight in (1, 32, 1024):
+        figures = {shape: [] for shape in shapes}
+        for _ in range(rounds):
+            for shape in shapes:
+                figures[shape].append(measure(shape[1], THREADS, shape[2], in_flight, reads, file))
+        print(f"\n{THREADS} threads, {in_flight} reads in flight, {rounds} rounds of {reads} reads, alternating")
+        print("tree   depth   CPU ns/read (min-max)       elapsed ns/read (min-max)   CPU ratio to first (min-max)")
+        first = figures[shapes[0]]
+        for shape in shapes:
+            cpu, elapsed = ([row[i] for row in figures[shape]] for i in (0, 1))
+            ratios = [row[0] / base[0] for row, base in zip(figures[shape], first, strict=True)]
+            print(
+                f"{shape[0]:6} {shape[2]:5}   {spread(cpu, '.0f'):27} {spread(elapsed, '.0f'):27} "
+                f"{spread(ratios, '.3f')}"
+            )
+
+
+def spread(values, form):
+    return f"{statistics.median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
+
+
+def check(file):
+    program = build("fork")
+    for threads, depth in ((1, 32), (2, 4096), (64, 256), (64, 4096)):
+        leaked = measure(program, threads, depth, 64, 5000, file)[2]
+        if leaked != 0:
+            raise Failure(f"{threads} threads x {depth}: {leaked} AIO requests stay reserved")
+        say(f"{threads} threads x {depth}: no AIO request stays reserved")
+
+
+def run():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--reads", type=int, default=200000)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    with mtr.room_for_aio(), tempfile.NamedTemporaryFile() as file:
+        file.write(b"\0" * 4096)
+        file.flush()
+        if options.check:
+            check(file.name)
+        else:
+            compare(options.rounds, options.reads, file.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))
