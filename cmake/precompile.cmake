@@ -88,6 +88,7 @@ spw_precompile(sql_main ${spw_sql_headers} <sql/parse_tree_nodes.h>)
 spw_precompile(sql_dd ${spw_sql_headers})
 spw_precompile(binlog ${spw_sql_headers})
 spw_precompile(rpl_replica ${spw_sql_headers})
+spw_precompile(mysql_server_component_services ${spw_sql_headers})
 
 spw_precompile(sql_gis
   <memory>

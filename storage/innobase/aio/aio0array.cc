@@ -22,6 +22,9 @@ The AIO arrays' depth, contexts, slots and counters. */
 #include <cinttypes>
 #include <fstream>
 #include <memory>
+#include <span>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -82,12 +85,22 @@ class Aio_array {
   std::unique_ptr<Aio_slots> m_slots;
 };
 
-/** The contexts that aio_start() created and nobody has taken yet. Touched only
-by the thread that starts InnoDB. */
+/** The contexts that aio_start() created and no array has taken yet. Touched
+only by the thread that starts InnoDB. */
 static std::vector<io_context_t> s_contexts;
 
 /** The number of events that each of s_contexts was created for. */
 static size_t s_context_events;
+
+/** How often, and after what time, the kernel is asked again for room that
+other processes hold: a server that ends gives it back. Upstream waits as long
+in AIO::linux_create_io_ctx(). */
+constexpr int ROOM_ATTEMPTS = 5;
+constexpr std::chrono::milliseconds ROOM_SLEEP{500};
+
+/** fs.aio-max-nr if it cannot be read: only io_setup() can tell then whether
+there is room. */
+constexpr uint64_t UNKNOWN_LIMIT = UINT64_MAX;
 
 /** @param[in]  path  a file of /proc/sys
 @param[in]  if_unreadable  value to take if it cannot be read
@@ -102,9 +115,37 @@ static uint64_t read_sysctl(const char *path, uint64_t if_unreadable) {
 @param[in]  n_contexts  number of contexts
 @return what to decide on, with the kernel's figures of this moment */
 static Aio_depth_input input_now(uint64_t asked, size_t n_contexts) {
-  /* If /proc is not there, only io_setup() can tell whether there is room. */
-  return {asked, n_contexts, read_sysctl("/proc/sys/fs/aio-max-nr", UINT64_MAX),
+  return {asked, n_contexts,
+          read_sysctl("/proc/sys/fs/aio-max-nr", UNKNOWN_LIMIT),
           read_sysctl("/proc/sys/fs/aio-nr", 0)};
+}
+
+/** Destroy contexts. In parallel: each io_destroy() waits for grace periods of
+the kernel, some 10 ms, and a server can have 129 contexts.
+@param[in]  contexts  the contexts; those not created are nullptr */
+static void destroy_contexts(std::span<const io_context_t> contexts) {
+  std::vector<std::thread> threads;
+
+  for (const io_context_t context : contexts) {
+    if (context == nullptr) {
+      continue;
+    }
+    try {
+      threads.emplace_back(io_destroy, context);
+    } catch (const std::system_error &) {
+      io_destroy(context);
+    }
+  }
+
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+}
+
+/** Destroy the contexts that nobody has taken. */
+static void destroy_untaken_contexts() {
+  destroy_contexts(s_contexts);
+  s_contexts.clear();
 }
 
 /** Create all contexts, or none.
@@ -119,10 +160,7 @@ static int create_contexts(size_t n_contexts, size_t n_events) {
     const int result = io_setup(static_cast<int>(n_events), &context);
 
     if (result != 0) {
-      for (const io_context_t created : s_contexts) {
-        io_destroy(created);
-      }
-      s_contexts.clear();
+      destroy_untaken_contexts();
       return result;
     }
     s_contexts.push_back(context);
@@ -132,78 +170,115 @@ static int create_contexts(size_t n_contexts, size_t n_events) {
   return 0;
 }
 
-size_t aio_start(size_t n_simulated, size_t n_threads) {
-  if (!srv_use_native_aio) {
-    return n_simulated;
+/** Say that the depth is not what was asked for: what is needed, what there is,
+and what to change.
+@param[in]  input  what was asked for, and what the kernel had
+@param[in]  depth  the depth; 0 with simulated AIO
+@param[in]  error  the negative error number of io_setup(), or 0 */
+static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
+                          int error) {
+  const uint64_t needed = decide_aio_depth(input).needed;
+  ib::warn warning;
+
+  warning << "innodb_aio_pending_ios_per_thread=" << input.asked << " with "
+          << input.n_contexts << " I/O threads needs " << needed
+          << " AIO requests; ";
+
+  if (input.system_limit == UNKNOWN_LIMIT) {
+    warning << "fs.aio-max-nr cannot be read";
+  } else {
+    warning << "fs.aio-max-nr is " << input.system_limit << ", of which "
+            << input.system_used << " are in use";
   }
 
-  const Aio_depth_input asked =
-      input_now(aio_pending_ios_per_thread, n_threads);
-  Aio_depth_input input = asked;
-  uint64_t depth;
-  int error = 0;
+  if (error != 0) {
+    warning << ", and io_setup() failed with error " << -error;
+  }
 
-  /* Another process may take the room between the decision and the creation:
-  then the decision is made anew, and for less in any case. */
-  for (;;) {
-    depth = decide_aio_depth(input).depth;
+  if (depth != 0) {
+    warning << ". The depth is lowered to " << depth << ".";
+  } else {
+    warning << ". Not even a depth of " << AIO_DEPTH_MIN
+            << " has room: InnoDB uses simulated AIO.";
+  }
 
-    if (depth == 0) {
-      break;
-    }
+  if (error == 0 || error == -EAGAIN) {
+    warning << " For the depth that is asked for, set the sysctl fs.aio-max-nr"
+               " to "
+            << input.system_used + needed << " or more.";
+  }
+}
 
-    error = create_contexts(n_threads, depth);
+void aio_start(size_t n_threads) {
+  if (!srv_use_native_aio) {
+    return;
+  }
+
+  const uint64_t asked = aio_pending_ios_per_thread;
+  Aio_depth_input input = input_now(asked, n_threads);
+  Aio_depth_output decision = decide_aio_depth(input);
+
+  for (int i = 0; i < ROOM_ATTEMPTS && decision.depth != asked &&
+                  decision.needed <= input.system_limit;
+       ++i) {
+    std::this_thread::sleep_for(ROOM_SLEEP);
+    input = input_now(asked, n_threads);
+    decision = decide_aio_depth(input);
+  }
+
+  const Aio_depth_input first_input = input;
+  int first_error = 0;
+
+  while (decision.depth != 0) {
+    const int error = create_contexts(n_threads, decision.depth);
 
     if (error == 0) {
       break;
     }
-    input = input_now(depth - AIO_DEPTH_STEP, n_threads);
-  }
 
-  if (depth == asked.asked) {
-    return depth;
-  }
-
-  /* One warning, whatever led to it: what is needed, what there is, and what to
-  change. */
-  const uint64_t needed = decide_aio_depth(asked).needed;
-  {
-    ib::warn warning;
-
-    warning << "innodb_aio_pending_ios_per_thread=" << asked.asked << " with "
-            << n_threads << " I/O threads needs " << needed
-            << " AIO requests; fs.aio-max-nr is " << asked.system_limit
-            << ", of which " << asked.system_used << " are in use";
-    if (error != 0) {
-      warning << " (io_setup: error " << -error << ")";
+    if (first_error == 0) {
+      first_error = error;
     }
-    if (depth != 0) {
-      warning << ". The depth is lowered to " << depth;
-    } else {
-      warning << ". Not even a depth of " << AIO_DEPTH_MIN
-              << " has room: InnoDB uses simulated AIO";
+
+    /* Another process may have taken the room since the decision: then the
+    figures of now say what fits. If they do not explain the failure, there is
+    another limit, and half as much is tried. */
+    const uint64_t failed = decision.depth;
+    decision = decide_aio_depth(input_now(failed, n_threads));
+
+    if (decision.depth == failed) {
+      decision.depth = failed / 2 - failed / 2 % AIO_DEPTH_STEP;
     }
-    warning << ". For the depth that is asked for, set the sysctl"
-               " fs.aio-max-nr to "
-            << asked.system_used + needed << " or more.";
   }
 
-  if (depth != 0) {
-    return depth;
+  if (decision.depth != asked) {
+    warn_of_depth(first_input, decision.depth, first_error);
   }
 
-  srv_use_native_aio = false;
+  if (decision.depth == 0) {
+    srv_use_native_aio = false;
+  }
+}
+
+size_t aio_depth(size_t n_simulated) {
+  if (srv_use_native_aio) {
+    return s_context_events;
+  }
+  /* The probe may have found that native AIO does not work here. */
+  destroy_untaken_contexts();
   return n_simulated;
 }
 
 bool aio_take_context(size_t n_events, io_context **context) {
-  if (s_contexts.empty() || n_events != s_context_events) {
+  if (s_contexts.empty() || n_events > s_context_events) {
     return false;
   }
   *context = s_contexts.back();
   s_contexts.pop_back();
   return true;
 }
+
+void aio_return_context(io_context *context) { s_contexts.push_back(context); }
 
 /** @param[in]  id  mutex of an array
 @return what the array counts in */
@@ -224,10 +299,8 @@ Aio_array *aio_array_create(latch_id_t id, size_t n, size_t n_segments) {
 
 void aio_array_free(Aio_array *array, io_context **contexts,
                     size_t n_contexts) {
-  for (size_t i = 0; contexts != nullptr && i < n_contexts; ++i) {
-    if (contexts[i] != nullptr) {
-      io_destroy(contexts[i]);
-    }
+  if (contexts != nullptr) {
+    destroy_contexts({contexts, n_contexts});
   }
   delete array;
 }
@@ -240,16 +313,16 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
   static constexpr steady_clock::time_point NOT_WAITING{};
   auto start = NOT_WAITING;
 
-  slots.acquire([&start] {
+  slots.acquire([&] {
     if (start == NOT_WAITING) {
       start = steady_clock::now();
+      array->m_counters.waits.fetch_add(1, std::memory_order_relaxed);
     }
     os_aio_simulated_wake_handler_threads();
   });
 
   if (start != NOT_WAITING) {
     const auto waited = steady_clock::now() - start;
-    array->m_counters.waits.fetch_add(1, std::memory_order_relaxed);
     array->m_counters.wait_time_us.fetch_add(
         duration_cast<microseconds>(waited).count(), std::memory_order_relaxed);
   }

@@ -46,7 +46,7 @@ struct Aio_stats {
   /** Time that they waited in all, in microseconds. */
   uint64_t slot_wait_time_us;
 
-  /** io_submit() calls that failed for a passing reason and were made again. */
+  /** io_submit() calls that failed and were made again. */
   uint64_t submit_retries;
 };
 

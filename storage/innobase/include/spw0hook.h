@@ -32,19 +32,28 @@ namespace spw {
 class Aio_array;
 
 /** Decide how many I/Os each I/O thread may have pending, and create the kernel
-contexts for them. Called once, before any array is created, by the thread that
-starts InnoDB. Switches srv_use_native_aio off if the kernel has no room for
-even the smallest depth.
-@param[in]  n_simulated  pending I/Os per thread with simulated AIO
-@param[in]  n_threads    number of I/O threads, of all arrays
-@return number of pending I/Os per thread */
-size_t aio_start(size_t n_simulated, size_t n_threads);
+contexts for them. Nothing to do with simulated AIO. Called once, before native
+AIO is probed and any array is created, by the thread that starts InnoDB. Waits
+up to 2.5 s for room in fs.aio-max-nr that other processes hold. Switches
+srv_use_native_aio off if the kernel has no room for even the smallest depth.
+@param[in]  n_threads  number of I/O threads, of all arrays */
+void aio_start(size_t n_threads);
 
-/** Hand over one of the contexts that aio_start() created.
-@param[in]   n_events  number of events the context has to be made for
-@param[out]  context   the context; the caller has to destroy it
-@return false if aio_start() created none, or for another number of events */
+/** Called once, after native AIO was probed and before any array is created.
+@param[in]  n_simulated  pending I/Os per thread with simulated AIO
+@return number of pending I/Os per thread */
+size_t aio_depth(size_t n_simulated);
+
+/** Hand over one of the contexts that aio_start() created. The caller gives it
+back with aio_return_context() or has aio_array_free() destroy it.
+@param[in]   n_events  number of events that the context has to hold
+@param[out]  context   the context
+@return false if there is none that holds as many */
 [[nodiscard]] bool aio_take_context(size_t n_events, io_context **context);
+
+/** Take back a context of aio_take_context() that has no I/O in flight.
+@param[in]  context  the context */
+void aio_return_context(io_context *context);
 
 /** Create what we keep for an AIO array. Called by the thread that starts
 InnoDB.
@@ -113,7 +122,8 @@ segment's I/O thread, which holds the array's mutex.
 @param[in]      n_used  their number */
 void aio_note_used(Aio_array *array, size_t n_used);
 
-/** Count an io_submit() that the caller will try again.
+/** Count an io_submit() that failed. The caller tries again, unless the error
+is one that ends the server.
 @param[in,out]  array  the array */
 void aio_submit_retried(Aio_array *array);
 
