@@ -9,17 +9,6 @@ set(spw_build "${CMAKE_SOURCE_DIR}/build")
 set(spw_source "${spw_build}/${SPILLWAY_TREE}/source")
 set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 
-# INODECACHE: the precompiled headers, up to 400 MB, are not hashed again for every file. pch_defines, time_macros: ccache
-# asks for them with precompiled headers. include_file_*: a header that was written just before the build is hashed like
-# any other; no file here is written while it is compiled.
-set(spw_launcher
-  env
-  "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
-  CCACHE_INODECACHE=1
-  CCACHE_NOHASHDIR=1
-  "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
-  "${CCACHE}")
-
 # What a development machine does not need: NDB, the router, the X plugin, group replication. What Debian has: from Debian.
 # The deploy flavor builds everything.
 set(spw_options
@@ -77,10 +66,9 @@ ExternalProject_Add(server
     -Wno-dev
     ${spw_options}
     ${SPILLWAY_SERVER_OPTIONS}
+    -DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_SOURCE_DIR}/cmake/compile
+    -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_SOURCE_DIR}/cmake/compile
     -DCMAKE_PROJECT_MySQL_INCLUDE=${CMAKE_SOURCE_DIR}/cmake/inject.cmake
-  CMAKE_CACHE_ARGS
-    "-DCMAKE_C_COMPILER_LAUNCHER:STRING=${spw_launcher}"
-    "-DCMAKE_CXX_COMPILER_LAUNCHER:STRING=${spw_launcher}"
   BUILD_COMMAND "${CMAKE_COMMAND}" --build "${spw_server}" --target ${spw_targets}
   BUILD_ALWAYS ON
   INSTALL_COMMAND ""
