@@ -266,7 +266,7 @@ def load(seconds):
 def run(seconds):
     start()
     tps = load(seconds)
-    status = client("-e", "SHOW ENGINE INNODB STATUS\\G", "--raw")
+    status = client("-e", "SHOW ENGINE INNODB STATUS", "--raw")
     version = client("-e", "SELECT VERSION()").strip()
     lines = [line for line in status.splitlines() if line.startswith("AIO ")]
     if len(lines) != 2:
