@@ -5,7 +5,7 @@ Runs bench/micro/aio_bench.cc, built on this checkout's server, alternately for 
 prints medians, their spread and the ratio to the first. Where a stock build is there (make stock), stock's array of
 64 x 256 is in the rotation. Needs room for 65 x 4096 AIO requests: as root, fs.aio-max-nr is raised meanwhile.
 
-With --check, one short run of each shape, and an error if AIO requests stay reserved after the arrays are freed.
+With --check, one short run of each shape, and an error if a context is left after the arrays are freed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from common import BUILD, Failure, main, say
 
 THREADS = 64
 DEPTHS = (256, 1024, 4096)
-RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_requests=(-?\d+)")
+RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_contexts=(-?\d+)")
 
 
 def build(tree):
@@ -75,8 +75,8 @@ def check(file):
     for threads, depth in ((1, 32), (2, 4096), (64, 256), (64, 4096)):
         leaked = measure(program, threads, depth, 64, 5000, file)[2]
         if leaked != 0:
-            raise Failure(f"{threads} threads x {depth}: {leaked} AIO requests stay reserved")
-        say(f"{threads} threads x {depth}: no AIO request stays reserved")
+            raise Failure(f"{threads} threads x {depth}: {leaked} AIO contexts are left")
+        say(f"{threads} threads x {depth}: no AIO context is left")
 
 
 def run():

@@ -137,6 +137,11 @@ def check_patches():
     run_logged("check-patches", TOOLS / "patchqueue.py", "check")
 
 
+def check_aio_arrays():
+    """InnoDB's own AIO arrays, of every shape: reads complete, and no context is left."""
+    run_logged("check-aio", TOOLS / "aio_bench.py", "--check")
+
+
 def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
     def part():
         with mtr.room_for_aio() if raise_aio_max_nr else contextlib.nullcontext():
@@ -176,6 +181,7 @@ ALL = [
     ("build: fork", build("release")),
     ("patches export to themselves", one(check_patches)),
     ("build: stock", build("stock")),
+    ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release"),
     ("server tests", python_tests(TOOLS / "server_tests")),
 ]
