@@ -38,7 +38,8 @@ if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
     mysql_config_editor mysql_secure_installation mysql_tzinfo_to_sql
     ibd2sdi innochecksum my_print_defaults myisam_ftdump myisamchk myisamlog myisampack perror
     mysql_client_test mysql_keyring_encryption_test mysql_migrate_keyring mysql_test_event_tracking
-    mysqltest mysqltest_safe_process component_test_sys_var_service)
+    mysqltest mysqltest_safe_process component_test_sys_var_service
+    component_reference_cache) # loaded by every server
 else()
   list(APPEND spw_options -DWITH_FIDO=bundled)
   set(spw_targets all)

@@ -50,7 +50,6 @@ pid_file = {pid_file}
 log_error = {error_log}
 bind_address = 127.0.0.1
 port = {port}
-mysqlx = OFF
 
 # Spillway: native asynchronous I/Os that each I/O thread can have pending. Stock has 256 and no way to change it.
 # 32 to 4096; the kernel needs room for threads x depth in fs.aio-max-nr, or a smaller depth is used with a warning.
