@@ -2,8 +2,8 @@
 """The cost of one asynchronous read through InnoDB's AIO arrays, by the depth of the array.
 
 Runs bench/micro/aio_bench.cc, built on this checkout's server, alternately for each depth with 64 I/O threads, and
-prints medians, their spread and the ratio to the first. Where a stock build is there (make stock), stock's array of
-64 x 256 is in the rotation. Needs room for 65 x 4096 AIO requests: as root, fs.aio-max-nr is raised meanwhile.
+prints medians, their spread and the ratio to the depth of 256. Where a stock build is there (make stock), stock's
+array of 64 x 256 is in the rotation. Needs room for 65 x 4096 AIO requests: as root, fs.aio-max-nr is raised meanwhile.
 
 With --check, one short run of each shape, and an error if a context is left after the arrays are freed.
 """
@@ -48,15 +48,15 @@ def compare(rounds, reads, file):
     fork = build("fork")
     shapes = [("fork", fork, depth) for depth in DEPTHS]
     if (BUILD / "stock/release/build.ninja").exists():
-        shapes.insert(0, ("stock", build("stock"), 256))
+        shapes.append(("stock", build("stock"), 256))
     for in_flight in (1, 32, 1024):
         figures = {shape: [] for shape in shapes}
         for _ in range(rounds):
             for shape in shapes:
                 figures[shape].append(measure(shape[1], THREADS, shape[2], in_flight, reads, file))
         print(f"\n{THREADS} threads, {in_flight} reads in flight, {rounds} rounds of {reads} reads, alternating")
-        print("tree   depth   CPU ns/read (min-max)       elapsed ns/read (min-max)   CPU ratio to first (min-max)")
-        first = figures[shapes[0]]
+        print("tree   depth   CPU ns/read (min-max)       elapsed ns/read (min-max)   CPU ratio to fork, 256 (min-max)")
+        first = figures["fork", fork, 256]
         for shape in shapes:
             cpu, elapsed = ([row[i] for row in figures[shape]] for i in (0, 1))
             ratios = [row[0] / base[0] for row, base in zip(figures[shape], first, strict=True)]
