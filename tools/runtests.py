@@ -160,7 +160,7 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
 def mtr_parts(flavor):
     upstream_list = REPO / "mysql-test/upstream.list"
     return [
-        ("mtr: spillway", mtr_part("spillway", flavor, lambda: ["--suite=spillway", "--skip-test=aio_depth_max"])),
+        ("mtr: spillway", mtr_part("spillway", flavor, lambda: ["--suite=spillway"])),
         ("mtr: largest arrays", mtr_part("largest", flavor, lambda: ["spillway.aio_depth_max"], True)),
         ("mtr: spillway_off", mtr_part("off", flavor, lambda: ["--suite=spillway_off"])),
         ("mtr: upstream's tests", mtr_part("upstream", flavor, lambda: mtr.read_list(upstream_list))),
