@@ -157,11 +157,17 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
     return part
 
 
+def sys_vars_tests():
+    """The _basic tests of our own system variables; upstream's suite sys_vars holds them."""
+    return [f"sys_vars.{path.stem}" for path in sorted((REPO / "mysql-test/suite/sys_vars/t").glob("*.test"))]
+
+
 def mtr_parts(flavor):
     upstream_list = REPO / "mysql-test/upstream.list"
     return [
         ("mtr: spillway", mtr_part("spillway", flavor, lambda: ["--suite=spillway"])),
         ("mtr: largest arrays", mtr_part("largest", flavor, lambda: ["spillway.aio_depth_max"], True)),
+        ("mtr: our system variables", mtr_part("sys-vars", flavor, sys_vars_tests)),
         ("mtr: spillway_off", mtr_part("off", flavor, lambda: ["--suite=spillway_off"])),
         ("mtr: upstream's tests", mtr_part("upstream", flavor, lambda: mtr.read_list(upstream_list))),
     ]

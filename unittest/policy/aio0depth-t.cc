@@ -80,4 +80,11 @@ TEST(Aio_depth, IsTheLargestThatFits) {
   }
 }
 
+TEST(Aio_depth, HalvesDownToNothing) {
+  EXPECT_EQ(2048U, spw::halve_aio_depth(4096));
+  EXPECT_EQ(32U, spw::halve_aio_depth(96));
+  EXPECT_EQ(32U, spw::halve_aio_depth(64));
+  EXPECT_EQ(0U, spw::halve_aio_depth(32));
+}
+
 }  // namespace

@@ -247,7 +247,7 @@ void aio_start(size_t n_threads) {
     decision = decide_aio_depth(input_now(failed, n_threads));
 
     if (decision.depth == failed) {
-      decision.depth = failed / 2 - failed / 2 % AIO_DEPTH_STEP;
+      decision.depth = halve_aio_depth(failed);
     }
   }
 

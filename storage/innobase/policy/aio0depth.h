@@ -99,6 +99,14 @@ constexpr Aio_depth_output decide_aio_depth(const Aio_depth_input &input) {
   return output;
 }
 
+/** The depth to try after io_setup() failed for a reason that the kernel's
+figures do not explain: half as much, since the limit is not known.
+@param[in]  failed  the depth that failed, a multiple of AIO_DEPTH_STEP
+@return a multiple of AIO_DEPTH_STEP; 0 if there is no smaller depth */
+constexpr uint64_t halve_aio_depth(uint64_t failed) {
+  return failed / 2 - failed / 2 % AIO_DEPTH_STEP;
+}
+
 }  // namespace spw
 
 #endif /* aio0depth_h */
