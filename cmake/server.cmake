@@ -9,8 +9,8 @@ set(spw_build "${CMAKE_SOURCE_DIR}/build")
 set(spw_source "${spw_build}/${SPILLWAY_TREE}/source")
 set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 
-# What a development machine does not need: NDB, the router, the X plugin, group replication. What Debian has: from Debian.
-# The deploy flavor builds everything.
+# What a server does not need: NDB, the router (a program of its own). What a development machine does not need either: the
+# X plugin, group replication, authentication by devices. What Debian has: from Debian.
 set(spw_options
   -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
   -DWITH_SSL=system
@@ -23,10 +23,10 @@ set(spw_options
   -DWITH_ICU=system
   -DWITH_NDBCLUSTER_STORAGE_ENGINE=OFF
   -DWITH_NDB=OFF
+  -DWITH_ROUTER=OFF
   -DWITH_UNIT_TESTS=OFF)
 if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
   list(APPEND spw_options
-    -DWITH_ROUTER=OFF
     -DWITH_MYSQLX=OFF
     -DWITH_GROUP_REPLICATION=OFF
     -DWITH_FIDO=none
@@ -41,7 +41,8 @@ if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
     mysqltest mysqltest_safe_process component_test_sys_var_service
     component_reference_cache) # loaded by every server
 else()
-  list(APPEND spw_options -DWITH_FIDO=bundled)
+  # mysql-test would be installed with links into this repository; tests are run in a build folder.
+  list(APPEND spw_options -DWITH_FIDO=bundled -DINSTALL_MYSQLTESTDIR=)
   set(spw_targets all)
 endif()
 

@@ -1,5 +1,6 @@
 """A mysqld in a scratch folder, for tests that need another server than var/'s or mysql-test-run's."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -43,8 +44,10 @@ class Scratch:
     def initialise(self, mysqld):
         subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
 
-    def start(self, mysqld, *options):
-        self.process = subprocess.Popen([*self.options(mysqld), *options], stdin=subprocess.DEVNULL)
+    def start(self, mysqld, *options, environment=None):
+        """Start mysqld; environment holds variables beside those of this process."""
+        self.process = subprocess.Popen([*self.options(mysqld), *options], stdin=subprocess.DEVNULL,
+                                        env=os.environ | (environment or {}))  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             if self.client("SELECT 1").returncode == 0:

@@ -20,6 +20,7 @@ The AIO arrays' depth, contexts, slots and counters. */
 #include <cerrno>
 #include <chrono>
 #include <cinttypes>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <span>
@@ -192,14 +193,15 @@ static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
   }
 
   if (error != 0) {
-    warning << ", and io_setup() failed with error " << -error;
+    warning << ", and io_setup() failed with error " << -error << " ("
+            << strerror(-error) << ")";
   }
 
   if (depth != 0) {
     warning << ". The depth is lowered to " << depth << ".";
   } else {
     warning << ". Not even a depth of " << AIO_DEPTH_MIN
-            << " has room: InnoDB uses simulated AIO.";
+            << " is possible: InnoDB uses simulated AIO.";
   }
 
   if (error == 0 || error == -EAGAIN) {

@@ -1,0 +1,137 @@
+"""Calls of libaio fail: the server starts or goes on, says why, leaves no context behind, and loses nothing."""
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from scratch import FORK, Scratch
+
+SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
+DEPTH = 2048
+THREADS = 1 + 2 + 2
+OPTIONS = (f"--innodb-aio-pending-ios-per-thread={DEPTH}", "--innodb-read-io-threads=2", "--innodb-write-io-threads=2")
+EVER = 1 << 40
+LOAD = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a CHAR(200) NOT NULL, b CHAR(200) NOT NULL, KEY (b));
+INSERT INTO d.t (a, b) VALUES ('a', UUID()), ('a', UUID()), ('a', UUID()), ('a', UUID());
+""" + 12 * "INSERT INTO d.t (a, b) SELECT a, UUID() FROM d.t;\n"
+ROWS = 4 << 12
+
+
+def io_setup_failed(error):
+    return f"io_setup() failed with error {error} ({os.strerror(error)}). "
+
+
+class AioFaults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.library = Path(cls.folder.name) / "aio_fault.so"
+        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
+        cls.initialised = cls.enterClassContext(Scratch())
+        cls.initialised.initialise(FORK)
+
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch())
+        shutil.copytree(self.initialised.data, self.scratch.data)
+
+    def start(self, *options, **faults):
+        self.scratch.start(FORK, *OPTIONS, *options, environment={"LD_PRELOAD": str(self.library)} | faults)
+
+    def contexts(self):
+        """Number of AIO contexts of the server: each is a mapping."""
+        return Path(f"/proc/{self.scratch.process.pid}/maps").read_text().count("/[aio]")
+
+    def status(self, name):
+        return int(self.scratch.sql(f"SHOW GLOBAL STATUS LIKE 'Innodb_aio_{name}'").split()[1])
+
+    def warnings(self):
+        return re.findall(r"\[Warning\].*AIO requests;.*", self.scratch.log.read_text())
+
+    def load_and_check(self, **faults):
+        """Write pages, flush them all, and read them again with a new process."""
+        self.scratch.sql(LOAD)
+        retries = self.status("write_submit_retries")
+        used = self.status("write_slots_used_max")
+        self.assertEqual(self.scratch.end(), 0)
+        self.assertNotIn("[ERROR]", self.scratch.log.read_text())
+        self.start(**faults)
+        self.assertIn("OK", self.scratch.sql("CHECK TABLE d.t EXTENDED").split())
+        self.assertEqual(int(self.scratch.sql("SELECT COUNT(*) FROM d.t WHERE a = 'a'")), ROWS)
+        return retries, used
+
+    def test_no_fault(self):
+        """What the other tests are measured by."""
+        self.start()
+        self.assertEqual(self.contexts(), THREADS)
+        self.assertEqual(self.status("write_depth"), DEPTH)
+        self.assertEqual(self.warnings(), [])
+        retries, _ = self.load_and_check()
+        self.assertEqual(retries, 0)
+
+    def test_io_submit_is_tried_again(self):
+        """The first call is the probe's. EAGAIN is what a kernel says that has no room for a request."""
+        fault = {"AIO_FAULT_SUBMIT": f"{errno.EAGAIN} 3 2 {EVER}"}
+        self.start("--innodb-max-dirty-pages-pct-lwm=0", "--innodb-max-dirty-pages-pct=0", **fault)
+        retries, used = self.load_and_check(**fault)
+        self.assertGreater(used, 0)
+        self.assertGreater(retries, 0)
+        lines = self.scratch.sql("SHOW ENGINE INNODB STATUS").replace("\\n", "\n")
+        self.assertRegex(lines, r"AIO writes: .* [0-9]+ io_submit retries")
+
+    def test_partial_writes_are_completed(self):
+        """A slot whose request is submitted again for the rest comes through the list of completed slots twice."""
+        fault = {"AIO_FAULT_PARTIAL": "2"}
+        self.start("--innodb-max-dirty-pages-pct-lwm=0", "--innodb-max-dirty-pages-pct=0", **fault)
+        _, used = self.load_and_check(**fault)
+        self.assertGreater(used, 0)
+
+    def test_probe_fails(self):
+        """A tmpdir without native AIO: simulated AIO with its own depth, and the contexts are given back."""
+        fault = {"AIO_FAULT_SUBMIT": f"{errno.EINVAL} 1 1 1"}
+        self.start(**fault)
+        self.assertIn("Linux Native AIO disabled", self.scratch.log.read_text())
+        self.assertEqual(self.scratch.sql("SELECT @@innodb_use_native_aio"), "0")
+        self.assertEqual(self.contexts(), 0)
+        self.assertEqual(self.status("write_depth"), 256)
+        self.scratch.sql(LOAD)
+        self.assertEqual(self.scratch.end(), 0)
+
+    def test_a_limit_that_the_figures_do_not_show(self):
+        """No memory for rings above 1024: half the depth, and no advice about the sysctl."""
+        self.start(AIO_FAULT_SETUP=f"{errno.ENOMEM} 1025 1 {EVER}")
+        self.assertEqual(self.status("write_depth"), 1024)
+        self.assertEqual(self.contexts(), THREADS)
+        (warning,) = self.warnings()
+        self.assertIn(io_setup_failed(errno.ENOMEM) + "The depth is lowered to 1024.", warning)
+        self.assertNotIn("set the sysctl", warning)
+
+    def test_another_process_takes_the_room(self):
+        """The third context finds no room any more: the two before it are destroyed, and a smaller depth is used."""
+        self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} 1 3 3")
+        self.assertEqual(self.status("write_depth"), DEPTH // 2)
+        self.assertEqual(self.contexts(), THREADS)
+        (warning,) = self.warnings()
+        self.assertIn(io_setup_failed(errno.EAGAIN) + f"The depth is lowered to {DEPTH // 2}.", warning)
+        self.assertIn("set the sysctl fs.aio-max-nr to", warning)
+
+    def test_a_kernel_without_aio(self):
+        """As in a sandbox that does not let io_setup() through."""
+        self.start(AIO_FAULT_SETUP=f"{errno.ENOSYS} 1 1 {EVER}")
+        self.assertEqual(self.scratch.sql("SELECT @@innodb_use_native_aio"), "0")
+        self.assertEqual(self.contexts(), 0)
+        (warning,) = self.warnings()
+        self.assertIn(io_setup_failed(errno.ENOSYS) + "Not even a depth of 32 is possible", warning)
+        self.assertNotIn("set the sysctl", warning)
+
+
+if __name__ == "__main__":
+    unittest.main()
