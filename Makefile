@@ -1,6 +1,6 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
-.PHONY: help packages run stop server stock debug asan deploy check test test-debug upstream-tests install \
+.PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan upstream-tests install \
         patch-edit patch-export aio-bench clean clean-source
 MAKEFLAGS += --no-print-directory
 
@@ -27,7 +27,7 @@ server: ## build the fork
 stock: ## build the unmodified base with the same flags
 debug: ## build the fork with InnoDB's assertions and debug-only tests
 asan: ## build the fork with AddressSanitizer
-deploy: ## build the fork as a production server ships, with link-time optimisation
+deploy: ## build the fork as a production server ships
 
 check: packages ## lint and policy tests: no server, below two minutes
 	@tools/runtests.py check
@@ -37,6 +37,9 @@ test: packages ## everything that CI runs
 
 test-debug: debug ## our suites and the upstream list on the debug build
 	@tools/runtests.py debug
+
+test-asan: asan ## our suites on the build with AddressSanitizer
+	@tools/runtests.py asan
 
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
 	@tools/mtr.py --suite=innodb,sys_vars,main

@@ -5,6 +5,7 @@
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
                          directory's way from stock to the fork and back, and the development server
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
+    runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
 
 The last line is 'N passed, N failed, N skipped'. A part that ends in an error counts as one failed test. Logs are in
 build/test-logs/.
@@ -143,9 +144,11 @@ def check_aio_arrays():
 
 
 def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
+    options = ["--sanitize"] if flavor == "asan" else []
+
     def part():
         with mtr.room_for_aio() if raise_aio_max_nr else contextlib.nullcontext():
-            tally = mtr.run_mtr(f"fork/{flavor}", arguments(), LOGS / f"mtr-{name}-{flavor}.log")
+            tally = mtr.run_mtr(f"fork/{flavor}", [*options, *arguments()], LOGS / f"mtr-{name}-{flavor}.log")
         for test, why in sorted(tally.skipped.items()):
             print(f"skipped: {test}: {why}")
         for test in sorted(tally.failed):
@@ -162,13 +165,19 @@ def sys_vars_tests():
     return [f"sys_vars.{path.stem}" for path in sorted((REPO / "mysql-test/suite/sys_vars/t").glob("*.test"))]
 
 
-def mtr_parts(flavor):
-    upstream_list = REPO / "mysql-test/upstream.list"
+def our_mtr_parts(flavor):
     return [
         ("mtr: spillway", mtr_part("spillway", flavor, lambda: ["--suite=spillway"])),
         ("mtr: largest arrays", mtr_part("largest", flavor, lambda: ["spillway.aio_depth_max"], True)),
         ("mtr: our system variables", mtr_part("sys-vars", flavor, sys_vars_tests)),
         ("mtr: spillway_off", mtr_part("off", flavor, lambda: ["--suite=spillway_off"])),
+    ]
+
+
+def mtr_parts(flavor):
+    upstream_list = REPO / "mysql-test/upstream.list"
+    return [
+        *our_mtr_parts(flavor),
         ("mtr: upstream's tests", mtr_part("upstream", flavor, lambda: mtr.read_list(upstream_list))),
     ]
 
@@ -191,7 +200,7 @@ ALL = [
     *mtr_parts("release"),
     ("server tests", python_tests(TOOLS / "server_tests")),
 ]
-PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug")}
+PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug"), "asan": our_mtr_parts("asan")}
 
 
 def run_parts(parts):

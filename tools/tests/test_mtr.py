@@ -1,0 +1,46 @@
+"""What is read from mysql-test-run's output: a skipped test is not a passed one, and nothing that failed is lost."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import mtr
+
+
+class Tally(unittest.TestCase):
+    def tally(self, *lines):
+        tally = mtr.Tally()
+        for line in lines:
+            tally.line(line + "\n")
+        return tally
+
+    def test_outcomes(self):
+        tally = self.tally(
+            "[ 25%] spillway.aio_depth                       w1  [ pass ]  10532",
+            "[ 50%] innodb.doublewrite                       w2  [ skipped ]  Test needs debug binaries.",
+            "[ 75%] innodb.monitor                           w1  [ fail ]",
+            "[100%] main.disabled                                [ disabled ]   Bug#1",
+        )
+        self.assertEqual(tally.summary(), (1, 1, 2))
+        self.assertEqual(tally.skipped["innodb.doublewrite"], "Test needs debug binaries.")
+        self.assertEqual(tally.failed, {"innodb.monitor"})
+
+    def test_a_test_in_two_combinations_fails_if_one_does(self):
+        tally = self.tally(
+            "[ 50%] innodb.log_crash 'mix'                   w1  [ pass ]   1",
+            "[100%] innodb.log_crash 'row'                   w1  [ fail ]",
+        )
+        self.assertEqual(tally.summary(), (0, 1, 0))
+
+    def test_reports_count_only_when_they_fail(self):
+        self.assertEqual(self.tally("[100%] shutdown_report                  [ pass ]").summary(), (0, 0, 0))
+        self.assertEqual(self.tally("[100%] shutdown_report                  [ fail ]").summary(), (0, 1, 0))
+        self.assertEqual(self.tally("[100%] sanitize_report                  [ fail ]").summary(), (0, 1, 0))
+
+    def test_other_lines(self):
+        self.assertEqual(self.tally("Completed: All 4 tests were successful.", "", "w1: [ pass ]").summary(), (0, 0, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
