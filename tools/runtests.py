@@ -3,7 +3,8 @@
 
     runtests.py check    lint, policy tests and the tools' own tests: no server
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
-                         directory's way from stock to the fork and back, and the development server
+                         directory's way from stock to the fork and back, the development server, libaio made to fail;
+                         and, unless the release build had to be compiled, what only a debug build can run
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
     runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
 
@@ -29,6 +30,12 @@ TOOLS = REPO / "tools"
 VENV = BUILD / "venv"
 RUFF = "ruff==0.14.5"
 CLANG_FORMAT = "clang-format-15"
+
+
+# CI has to end within 80 minutes from cold: a debug build is begun only this long after the start, or sooner; that is
+# when the release build came from the compiler cache.
+DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
+START = time.monotonic()
 
 
 class Skip(Exception):
@@ -125,10 +132,15 @@ def python_tests(folder):
     return part
 
 
+# The presets that this run has built.
+BUILT = set()
+
+
 def build(preset, *targets):
     def part():
         run_logged(f"configure-{preset}", "cmake", "--preset", preset, "-Wno-dev")
         run_logged(f"build-{preset}", "cmake", "--build", "--preset", preset, *targets)
+        BUILT.add(preset)
         return 1, 0, 0
 
     return part
@@ -143,12 +155,17 @@ def check_aio_arrays():
     run_logged("check-aio", TOOLS / "aio_bench.py", "--check")
 
 
+# What each mtr part of this run found, by name and flavor.
+TALLIES = {}
+
+
 def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
     options = ["--sanitize"] if flavor == "asan" else []
 
     def part():
         with mtr.room_for_aio() if raise_aio_max_nr else contextlib.nullcontext():
             tally = mtr.run_mtr(f"fork/{flavor}", [*options, *arguments()], LOGS / f"mtr-{name}-{flavor}.log")
+        TALLIES[name, flavor] = tally
         for test, why in sorted(tally.skipped.items()):
             print(f"skipped: {test}: {why}")
         for test in sorted(tally.failed):
@@ -182,6 +199,33 @@ def mtr_parts(flavor):
     ]
 
 
+def needs_debug():
+    """The tests that the release build skipped because they need a debug build."""
+    if ("upstream", "release") not in TALLIES:
+        raise Failure("the release build did not run upstream's tests")
+    skipped = TALLIES["upstream", "release"].skipped
+    tests = [test for test, why in sorted(skipped.items()) if "debug" in why]
+    if not tests:
+        raise Skip("the release build ran all of upstream's tests")
+    return tests
+
+
+def debug_build():
+    elapsed = time.monotonic() - START
+    if elapsed > DEBUG_BUILD_BEGINS_WITHIN_SECONDS:
+        raise Skip(f"{elapsed / 60:.0f} minutes have passed, and a debug build may take too long now: make test-debug")
+    return build("debug")()
+
+
+def on_debug_build(part):
+    def part_or_skip():
+        if "debug" not in BUILT:
+            raise Skip("this run made no debug build")
+        return part()
+
+    return part_or_skip
+
+
 CHECK = [
     ("lint: patches", one(lint_patches)),
     ("lint: shell", one(lint_shell)),
@@ -199,6 +243,9 @@ ALL = [
     ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release"),
     ("server tests", python_tests(TOOLS / "server_tests")),
+    ("build: debug", debug_build),
+    ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: ["--suite=spillway"]))),
+    ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
 ]
 PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug"), "asan": our_mtr_parts("asan")}
 
