@@ -5,11 +5,13 @@ Runs bench/micro/aio_bench.cc, built on this checkout's server, alternately for 
 prints medians, their spread and the ratio to the depth of 256. Where a stock build is there (make stock), stock's
 array of 64 x 256 is in the rotation. Needs room for 65 x 4096 AIO requests: as root, fs.aio-max-nr is raised meanwhile.
 
-With --check, one short run of each shape, and an error if a context is left after the arrays are freed.
+With --check, one short run of each shape, and an error if a context is left after the arrays are freed; then the
+instructions for one read, which valgrind counts the same way every time, and an error if they grow with the depth.
 """
 
 import argparse
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -20,6 +22,8 @@ from common import BUILD, Failure, main, say
 
 THREADS = 64
 DEPTHS = (256, 1024, 4096)
+# How much more instructions a read may take in a deeper array.
+MAX_GROWTH = 1.1
 RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_contexts=(-?\d+)")
 
 
@@ -70,6 +74,32 @@ def spread(values, form):
     return f"{statistics.median(values):{form}} ({min(values):{form}}-{max(values):{form}})"
 
 
+def instructions(program, depth, file):
+    """The instructions of all threads for one read: what 3000 reads take beyond what 1000 take."""
+    counts = []
+    for reads in (1000, 3000):
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), str(THREADS),
+                   str(depth), "1", str(reads), file]  # fmt: skip
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = re.search(r"Collected : (\d+)", result.stderr)
+        if result.returncode != 0 or not found or f"depth={depth} " not in result.stdout:
+            raise Failure(f"{' '.join(command)}: {result.stdout}{result.stderr[-1000:]}")
+        counts.append(int(found.group(1)))
+    # The program warms up with a tenth of its reads.
+    return (counts[1] - counts[0]) / (1.1 * 2000)
+
+
+def check_instructions(file):
+    if not shutil.which("valgrind"):
+        raise Failure("valgrind is not installed: make packages")
+    program = build("fork")
+    counts = {depth: instructions(program, depth, file) for depth in DEPTHS}
+    for depth, count in counts.items():
+        say(f"{THREADS} threads x {depth}: {count:.0f} instructions for one read")
+    if max(counts.values()) > MAX_GROWTH * counts[DEPTHS[0]]:
+        raise Failure(f"a read in a deep array takes more than {MAX_GROWTH} times the instructions of one in a shallow")
+
+
 def check(file):
     program = build("fork")
     for threads, depth in ((1, 32), (2, 4096), (64, 256), (64, 4096)):
@@ -90,6 +120,7 @@ def run():
         file.flush()
         if options.check:
             check(file.name)
+            check_instructions(file.name)
         else:
             compare(options.rounds, options.reads, file.name)
 

@@ -151,7 +151,7 @@ def check_patches():
 
 
 def check_aio_arrays():
-    """InnoDB's own AIO arrays, of every shape: reads complete, and no context is left."""
+    """InnoDB's own AIO arrays, of every shape: reads complete, no context is left, depth does not cost."""
     run_logged("check-aio", TOOLS / "aio_bench.py", "--check")
 
 
