@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -16,17 +17,26 @@ class Failure(Exception):
     """An expected failure: its text says what happened and what to do about it."""
 
 
+class Skip(Exception):
+    """A test that cannot run here; its text says why."""
+
+
 def say(text):
     print(f"spillway: {text}", flush=True)
 
 
 def main(function, *arguments):
-    """Run a tool. An expected failure is one message and exit status 1, never a traceback."""
+    """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
+
+    SIGTERM ends the tool as an exception, so that what it has changed for a time is set back."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         function(*arguments)
-    except Failure as failure:
+    except (Failure, OSError, ValueError) as failure:
         print(f"spillway: error: {failure}", file=sys.stderr)
         sys.exit(1)
+    except Skip as skip:
+        print(f"spillway: skipped: {skip}")
     except KeyboardInterrupt:
         print("spillway: interrupted; run the same command again to go on", file=sys.stderr)
         sys.exit(130)

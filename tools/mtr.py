@@ -10,10 +10,12 @@ Ends with a line 'mtr: N passed, N failed, N skipped', and lists what was skippe
 
 import argparse
 import contextlib
+import fcntl
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from common import BUILD, Failure, main, say
@@ -28,15 +30,26 @@ RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass
 
 @contextlib.contextmanager
 def room_for_aio():
-    """Raise fs.aio-max-nr, and set it back whatever happens."""
-    before = AIO_MAX_NR.read_text()
-    if int(before) >= AIO_ROOM:
-        yield
-        return
+    """Raise fs.aio-max-nr, and set it back whatever happens. One process of the machine at a time: the next one would
+    take the raised limit for the machine's own."""
+    with open(Path(tempfile.gettempdir()) / f"spillway-aio-max-nr.{os.getuid()}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with raised_aio_max_nr():
+            yield
+
+
+@contextlib.contextmanager
+def raised_aio_max_nr():
     try:
-        AIO_MAX_NR.write_text(str(AIO_ROOM))
-    except PermissionError:
-        say("fs.aio-max-nr cannot be raised without root: tests that need it are skipped")
+        before = AIO_MAX_NR.read_text()
+        if int(before) >= AIO_ROOM:
+            before = None
+        else:
+            AIO_MAX_NR.write_text(str(AIO_ROOM))
+    except OSError as error:
+        say(f"fs.aio-max-nr cannot be raised ({error.strerror}): tests that need it are skipped")
+        before = None
+    if before is None:
         yield
         return
     try:

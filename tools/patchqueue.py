@@ -6,11 +6,10 @@
     patchqueue.py edit [PATH...]       a git repository, build/patch-edit, with one commit per patch, to edit hooks in;
                                        PATHs are upstream files that no patch touches yet
     patchqueue.py export               write the commits of build/patch-edit back to patches/
-    patchqueue.py rebase OLD NEW       the same repository, with the patches on top of the files of another base; OLD
-                                       and NEW are unpacked trees
     patchqueue.py stats                the patch budget
 
-A patch applies at the very lines it names, or not at all: fuzz and offsets are errors.
+A patch applies at the very lines it names, or not at all: fuzz and offsets are errors. tools/upstream.py rebase moves
+the queue to another base.
 """
 
 import argparse
@@ -126,9 +125,16 @@ class Patch:
         if len(added) + len(removed) > MOST_CHANGED_LINES and "Size-Reason" not in fields:
             found.append(f"it changes {len(added) + len(removed)} lines; over {MOST_CHANGED_LINES} need a Size-Reason")
         hooks = HOOKS.read_text()
-        for called in re.findall(r"spw::(\w+)\(", "\n".join(added)):
+        calls = set(re.findall(r"spw::(\w+)\b(?:\(|,)", "\n".join(added)))
+        for called in sorted(calls):
             if not re.search(rf"\b{called}\(", hooks):
                 found.append(f"it calls spw::{called}(), which {HOOKS.name} does not declare")
+        named = set(re.findall(r"spw::(\w+)\(\)", fields.get("Calls", "")))
+        if calls != named:
+            found.append(f"Calls names {sorted(named)}, and it calls {sorted(calls)}")
+        for suite, test in re.findall(r"\b(spillway|spillway_off)\.(\w+)", fields.get("Test", "")):
+            if not (REPO / "mysql-test/suite" / suite / "t" / f"{test}.test").exists():
+                found.append(f"Test names {suite}.{test}, which is not there")
         return found
 
 
@@ -177,6 +183,8 @@ class Queue:
     def commit_all(self, folder, pristine, more_files=()):
         """Make folder a git repository: a commit with the pristine files, tagged base, then one per patch."""
         git(folder, "init", "--quiet", "--initial-branch=queue")
+        git(folder, "config", "user.name", "patch queue")
+        git(folder, "config", "user.email", "patch-queue@localhost")
         copy_files(pristine, folder, self.files() | set(more_files))
         git(folder, "add", "--all", "--force")
         git(folder, "commit", "--quiet", "--allow-empty", "--message=base")
@@ -196,8 +204,8 @@ def copy_files(tree, folder, names):
 def commit_one(folder, patch):
     """Apply one patch in folder and commit it; the commit's message is the patch's name and header."""
     todo = (
-        "Look at the place by its Anchor, not by its line; then see patches/README.md, 'Editing a hook' and "
-        "'A new base version'."
+        "If the base is another version, tools/upstream.py rebase <its tree or archive> moves the queue to it "
+        "(BUILD.md, 'A new base version'); the patch's Anchor, not its line, says where it belongs."
     )
     result = git(folder, "apply", "--index", "--verbose", "--whitespace=nowarn", "-", check=False, text=patch.diff)
     if result.returncode != 0:
@@ -211,8 +219,7 @@ def commit_one(folder, patch):
         moved = [f"the hunk at line {old} belongs at {new}" for old, new in zip(*places, strict=False) if old != new]
         raise Failure(
             f"patches/{patch.name} is not what exporting it again gives: "
-            f"{', '.join(moved) or 'its text differs'}. {todo} Refresh it with: tools/patchqueue.py edit && "
-            "tools/patchqueue.py export"
+            f"{', '.join(moved) or 'its text differs'}. {todo}"
         )
 
 
@@ -223,20 +230,20 @@ def pristine_tree():
     return tree
 
 
-def begin_edit():
+def begin_edit(queue, tree, more_files=()):
+    """Make build/patch-edit, with the queue on top of the files of tree; nothing is left of it if that fails."""
     if EDIT.exists():
         raise Failure(f"{EDIT.relative_to(REPO)} exists: export it or remove it first")
     EDIT.mkdir(parents=True)
-
-
-def edit(paths):
-    queue = Queue.load()
-    begin_edit()
     try:
-        queue.commit_all(EDIT, pristine_tree(), paths)
+        queue.commit_all(EDIT, tree, more_files)
     except Failure:
         shutil.rmtree(EDIT)
         raise
+
+
+def edit(paths):
+    begin_edit(Queue.load(), pristine_tree(), paths)
     say(f"{EDIT.relative_to(REPO)} has one commit per patch. Change them there (git commit --fixup, git rebase -i)")
     say("or add a commit whose message is <feature>.<file>.patch, an empty line and the header fields; then export.")
 
@@ -244,8 +251,7 @@ def edit(paths):
 def rebase(old, new):
     """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase."""
     queue = Queue.load()
-    begin_edit()
-    queue.commit_all(EDIT, old)
+    begin_edit(queue, old)
     git(EDIT, "checkout", "--quiet", "-B", "new-base", "base")
     copy_files(new, EDIT, queue.files())
     git(EDIT, "commit", "--quiet", "--all", "--allow-empty", "--message=base")
@@ -309,14 +315,9 @@ def run():
     for name in ("lint", "check", "export", "stats"):
         commands.add_parser(name)
     commands.add_parser("edit").add_argument("paths", nargs="*", metavar="PATH")
-    onto = commands.add_parser("rebase")
-    onto.add_argument("old", type=Path)
-    onto.add_argument("new", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "edit":
         edit(arguments.paths)
-    elif arguments.command == "rebase":
-        rebase(arguments.old, arguments.new)
     else:
         {"lint": lambda: Queue.load().lint(), "check": check, "export": export, "stats": stats}[arguments.command]()
 

@@ -19,11 +19,13 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 import unittest
 from pathlib import Path
 
+import aio_bench
 import mtr
-from common import BUILD, REPO, Failure, main
+from common import BUILD, REPO, Failure, Skip, main
 
 LOGS = BUILD / "test-logs"
 TOOLS = REPO / "tools"
@@ -36,10 +38,6 @@ CLANG_FORMAT = "clang-format-15"
 # when the release build came from the compiler cache.
 DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
 START = time.monotonic()
-
-
-class Skip(Exception):
-    """A test that cannot run here; its text says why."""
 
 
 def run_logged(name, *command, cwd=REPO):
@@ -152,7 +150,7 @@ def check_patches():
 
 def check_aio_arrays():
     """InnoDB's own AIO arrays, of every shape: reads complete, no context is left, depth does not cost."""
-    run_logged("check-aio", TOOLS / "aio_bench.py", "--check")
+    aio_bench.run_checks()
 
 
 # What each mtr part of this run found, by name and flavor.
@@ -264,6 +262,9 @@ def run_parts(parts):
         except Failure as failure:
             print(f"failed: {name}: {failure}")
             counts = 0, 1, 0
+        except Exception:
+            print(f"failed: {name}:\n{traceback.format_exc()}")
+            counts = 0, 1, 0
         rows.append((time.monotonic() - start, name, counts))
         passed, failed, skipped = (sum(pair) for pair in zip((passed, failed, skipped), counts, strict=True))
         print(f"   {rows[-1][0]:.0f} s: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped", flush=True)
@@ -274,7 +275,9 @@ def run_parts(parts):
     for seconds, name, counts in rows:
         print(f"{seconds:7.0f}  {name}{'  FAILED' if counts[1] else ''}")
     print(f"{sum(row[0] for row in rows):7.0f}  all\n")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    summary = f"{passed} passed, {failed} failed, {skipped} skipped"
+    print(summary, flush=True)
+    (LOGS / "summary").write_text(summary + "\n")
     return failed
 
 

@@ -3,6 +3,8 @@
 
     upstream.py fetch              obtain and verify the base; print where it is
     upstream.py tree stock|fork    make build/<tree>/source what it should be
+    upstream.py rebase NEW         move the patch queue from the pinned base to NEW, an archive or an unpacked tree:
+                                   makes build/patch-edit, to be exported; --old OLD: the queue is one for OLD
 
 build/stock/source is the unmodified base. build/fork/source is a copy of it with the patch queue applied and our
 mysql-test files linked in. A tree is written anew only when the base changes; when the patches change, only the files
@@ -20,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 import patchqueue
@@ -148,18 +151,24 @@ def users_base(path):
     if path.is_dir():
         version_file = path / "MYSQL_VERSION"
         if not version_file.is_file() or not (path / "storage/innobase").is_dir():
-            raise Failure(f"SPILLWAY_UPSTREAM={path} is not a MySQL source tree (no MYSQL_VERSION, storage/innobase)")
+            raise Failure(f"{path} is not a MySQL source tree (no MYSQL_VERSION, storage/innobase)")
         version = version_of(version_file.read_text(), path)
         return Base(path, "tree " + tree_digest(path), f"{path} ({version})")
     if path.is_file():
+        if not tarfile.is_tarfile(path):
+            raise Failure(f"{path} is neither a source tree nor a tar archive")
         return Base(path, "sha256 " + known_digest(path, BUILD / "users-base.json"), str(path))
-    raise Failure(f"SPILLWAY_UPSTREAM={path} does not exist")
+    raise Failure(f"{path} does not exist; it is the path of an archive or an unpacked tree")
 
 
 def obtain_base():
     """Find the base, download it if it has to be, and verify it."""
     if named := os.environ.get("SPILLWAY_UPSTREAM"):
         return users_base(Path(named).expanduser().absolute())
+    return pinned_base()
+
+
+def pinned_base():
     pin = read_pin()
     target = cache_file(pin)
     if not target.exists():
@@ -319,13 +328,45 @@ def apply_queue(queue, pristine, source, stamp, stamp_file):
     say(f"{len(queue.patches)} patches applied to {len(queue.files())} files, {written} files written")
 
 
+def some_files(path, names, folder):
+    """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked."""
+    base = users_base(path.expanduser().absolute())
+    if base.path.is_dir():
+        return base.path
+    with tarfile.open(base.path) as tar:
+        for member in tar:
+            name = member.name.partition("/")[2]
+            if member.isfile() and name in names:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(tar.extractfile(member).read())
+    return folder
+
+
+def rebase(old, new):
+    names = {"MYSQL_VERSION", *patchqueue.Queue.load().files()}
+    with tempfile.TemporaryDirectory(prefix="spillway-rebase-") as folder:
+        trees = [some_files(path, names, Path(folder) / which) for which, path in (("old", old), ("new", new))]
+        for tree, path in zip(trees, (old, new), strict=True):
+            version_file = tree / "MYSQL_VERSION"
+            if not version_file.is_file():
+                raise Failure(f"{path} is not a MySQL source archive: it has no MYSQL_VERSION")
+            version_of(version_file.read_text(), path)
+        patchqueue.rebase(*trees)
+
+
 def run():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("fetch")
     commands.add_parser("tree").add_argument("tree", choices=["stock", "fork"])
+    move = commands.add_parser("rebase")
+    move.add_argument("new", type=Path)
+    move.add_argument("--old", type=Path)
     arguments = parser.parse_args()
     with locked("source"):
+        if arguments.command == "rebase":
+            rebase(arguments.old or pinned_base().path, arguments.new)
+            return
         base = obtain_base()
         if arguments.command == "fetch":
             say(f"the base is {base.path}")

@@ -158,7 +158,16 @@ class Lint(Folders):
 
     def test_hook_has_to_be_declared(self):
         self.assertIn("spw::lost()", self.problems(diff=DIFF.replace("hook();", "spw::lost(1);")))
-        self.assertEqual("", self.problems(diff=DIFF.replace("hook();", "spw::declared(1);")))
+        header = HEADER.replace("Calls: none", "Calls: spw::declared()")
+        self.assertEqual("", self.problems(diff=DIFF.replace("hook();", "spw::declared(1);"), header=header))
+
+    def test_calls_are_named(self):
+        self.assertIn("Calls names []", self.problems(diff=DIFF.replace("hook();", "spw::declared(1);")))
+        self.assertIn("it calls []", self.problems(header=HEADER.replace("Calls: none", "Calls: spw::declared()")))
+
+    def test_tests_are_there(self):
+        self.assertIn("spillway.lost", self.problems(header=HEADER.replace("Test: none", "Test: mtr spillway.lost")))
+        self.assertEqual("", self.problems(header=HEADER.replace("Test: none", "Test: mtr spillway.aio_status")))
 
     def test_new_file(self):
         diff = DIFF.replace("--- a/", "new file mode 100644\n--- a/")

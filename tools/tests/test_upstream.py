@@ -103,7 +103,7 @@ class Base(Trees):
     def test_not_an_archive(self):
         self.archive.write_text("hello")
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
-            self.refused(self.fork, "not a complete tar archive")
+            self.refused(self.fork, "neither a source tree nor a tar archive")
 
     def test_not_mysql(self):
         make_archive(self.archive, files={"README": "something else\n"})
@@ -270,6 +270,41 @@ class Fork(Trees):
                 "sql/main.cc": "int main() { return 3; }\n", "mysql-test/suite/sys_vars/t/x": "", })  # fmt: skip
             self.fork()
         self.assertGreater(self.times()[self.source / "sql/main.cc"], last)
+
+
+class Rebase(Trees):
+    """The way from the pinned archive to another base, as BUILD.md describes it."""
+
+    def setUp(self):
+        super().setUp()
+        for name, value in (("EDIT", self.build / "patch-edit"), ("REPO", self.repo), ("say", lambda text: None)):
+            change = mock.patch.object(patchqueue, name, value)
+            change.start()
+            self.addCleanup(change.stop)
+        moved = {"MYSQL_VERSION": VERSION.format(9, 7), UPSTREAM: "".join(f"{line}\n" for line in ["new", *LINES])}
+        self.new = self.folder / "new.tar.gz"
+        make_archive(self.new, files=moved)
+
+    def test_to_an_archive(self):
+        upstream.rebase(self.archive, self.new)
+        self.assertEqual((self.build / "patch-edit" / UPSTREAM).read_text().splitlines()[21], "  hook();")
+
+    def test_to_a_tree_when_the_build_has_met_it_already(self):
+        """A build on the tree stops at the patches and has laid down the tree as the stock one by then."""
+        tree = self.folder / "tree"
+        upstream.unpack(self.new, tree)
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
+            self.refused(self.fork, NAME, "belongs at 19", "upstream.py rebase")
+        upstream.rebase(upstream.pinned_base().path, tree)
+        self.assertEqual((self.build / "patch-edit" / UPSTREAM).read_text().splitlines()[21], "  hook();")
+
+    def test_a_queue_for_another_base_leaves_nothing(self):
+        self.refused(lambda: upstream.rebase(self.new, self.archive), NAME)
+        self.assertFalse((self.build / "patch-edit").exists())
+
+    def test_not_9_7(self):
+        make_archive(self.new, version=(8, 4))
+        self.refused(lambda: upstream.rebase(self.archive, self.new), "8.4.2")
 
 
 class Pin(unittest.TestCase):

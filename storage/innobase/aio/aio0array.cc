@@ -204,7 +204,8 @@ static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
             << " is possible: InnoDB uses simulated AIO.";
   }
 
-  if (error == 0 || error == -EAGAIN) {
+  if (input.system_used + needed > input.system_limit ||
+      (error == -EAGAIN && input.system_limit == UNKNOWN_LIMIT)) {
     warning << " For the depth that is asked for, set the sysctl fs.aio-max-nr"
                " to "
             << input.system_used + needed << " or more.";
@@ -223,12 +224,17 @@ void aio_start(size_t n_threads) {
   for (int i = 0; i < ROOM_ATTEMPTS && decision.depth != asked &&
                   decision.needed <= input.system_limit;
        ++i) {
+    if (i == 0) {
+      ib::info()
+          << "Waiting up to "
+          << std::chrono::milliseconds(ROOM_ATTEMPTS * ROOM_SLEEP).count()
+          << " ms for other processes to give back AIO requests.";
+    }
     std::this_thread::sleep_for(ROOM_SLEEP);
     input = input_now(asked, n_threads);
     decision = decide_aio_depth(input);
   }
 
-  const Aio_depth_input first_input = input;
   int first_error = 0;
 
   while (decision.depth != 0) {
@@ -240,6 +246,7 @@ void aio_start(size_t n_threads) {
 
     if (first_error == 0) {
       first_error = error;
+      input = input_now(asked, n_threads);
     }
 
     /* Another process may have taken the room since the decision: then the
@@ -254,7 +261,7 @@ void aio_start(size_t n_threads) {
   }
 
   if (decision.depth != asked) {
-    warn_of_depth(first_input, decision.depth, first_error);
+    warn_of_depth(input, decision.depth, first_error);
   }
 
   if (decision.depth == 0) {
@@ -296,6 +303,7 @@ static Aio_counters &counters_of(latch_id_t id) {
 }
 
 Aio_array *aio_array_create(latch_id_t id, size_t n, size_t n_segments) {
+  ut_a(n_segments <= Aio_slots::MAX_SEGMENTS);
   return new Aio_array(counters_of(id), n, n_segments, srv_use_native_aio);
 }
 
