@@ -6,8 +6,8 @@
     server.py stop     stop it, if it runs
     server.py status   say whether it runs
 
-The server is the release build of this checkout. It listens on a socket below var/ and on a port of 127.0.0.1 that was
-free when var/ was made; var/my.cnf is written once and then yours to edit.
+The server is the release build of this checkout. It listens on a socket below var/ and on a port of 127.0.0.1 that
+follows from the path of var/ and was free when var/ was made; var/my.cnf is written once and then yours to edit.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 from common import BUILD, REPO, Failure, main, need_space, say
@@ -34,6 +35,7 @@ PROGRAMS = BUILD / "fork/release/runtime_output_directory"
 WORKLOAD = REPO / "bench/workloads/insert12.lua"
 DATABASE = "insert12"
 FIRST_PORT = 13970
+PORTS = 1000
 # A new data directory with its redo logs takes about 200 MiB; the short load adds what 20 s can write.
 DATA_BYTES = 2 << 30
 START_SECONDS = 120
@@ -42,7 +44,8 @@ STOP_SECONDS = 300
 SOCKET_PATH_BYTES = 107
 
 CONFIG_TEXT = """\
-# A development server of Spillway; see README.md for the variables that are Spillway's own.
+# A development server of Spillway; see README.md for the variables that are Spillway's own. Its root has no password:
+# whoever can log in to this machine can use it.
 [mysqld]
 {user}datadir = {data}
 socket = {socket}
@@ -86,7 +89,7 @@ def port_is_free(port):
 
 def setting(name):
     """A setting of [mysqld] in var/my.cnf."""
-    found = re.search(rf"^{name}\s*=\s*(.+?)\s*$", CONFIG.read_text(), re.MULTILINE)
+    found = re.search(rf"^{name}[ \t]*=[ \t]*([^#\s]+)", CONFIG.read_text(), re.MULTILINE)
     if not found:
         raise Failure(f"{CONFIG} has no setting {name}")
     return found.group(1)
@@ -119,7 +122,11 @@ def check_var():
             f"{VAR} has files and was not made by this command; it may belong to another server. Move it away, or name "
             "another place: SPILLWAY_VAR=<folder> make run"
         )
-    home = json.loads(MARKER.read_text())["home"]
+    try:
+        home = json.loads(MARKER.read_text())["home"]
+    except (ValueError, KeyError) as error:
+        raise Failure(f"{MARKER} is damaged ({error}); if {VAR} was made by this command, write it anew: "
+                      f'{json.dumps({"home": str(VAR)})}') from error  # fmt: skip
     if home != str(VAR):
         raise Failure(
             f"{VAR} was made as {home}, and its my.cnf names that place. Move it back, or move it away and start anew"
@@ -127,9 +134,12 @@ def check_var():
 
 
 def make_config():
-    port = next((port for port in range(FIRST_PORT, FIRST_PORT + 1000) if port_is_free(port)), None)
+    # Two clones that never run at the same time get different ports, too.
+    offset = zlib.crc32(os.fsencode(VAR)) % PORTS
+    ports = [FIRST_PORT + (offset + i) % PORTS for i in range(PORTS)]
+    port = next((port for port in ports if port_is_free(port)), None)
     if port is None:
-        raise Failure(f"no port from {FIRST_PORT} to {FIRST_PORT + 999} of 127.0.0.1 is free")
+        raise Failure(f"no port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 is free")
     path = VAR / "mysqld.sock"
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
         raise Failure(
@@ -276,7 +286,8 @@ def run(seconds):
     print("Connect:")
     print(f"  {program('mysql')} --defaults-file={CONFIG}")
     print(f"  {program('mysql')} --no-defaults --protocol=TCP --host=127.0.0.1 --port={setting('port')} --user=root")
-    print(f"Configuration: {CONFIG}\nStop: make stop")
+    elsewhere = f"SPILLWAY_VAR={VAR} " if "SPILLWAY_VAR" in os.environ else ""
+    print(f"Configuration: {CONFIG}\nStop: {elsewhere}make stop")
 
 
 def status():
@@ -288,7 +299,9 @@ def status():
 def command_line():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("run").add_argument("--seconds", type=int, default=20, help="length of the load")
+    commands.add_parser("run").add_argument(
+        "--seconds", type=int, choices=range(1, 3601), metavar="1..3600", default=20, help="length of the load"
+    )
     for name in ("start", "stop", "status"):
         commands.add_parser(name)
     arguments = parser.parse_args()

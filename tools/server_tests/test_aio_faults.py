@@ -42,6 +42,12 @@ class AioFaults(unittest.TestCase):
         subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
         cls.initialised = cls.enterClassContext(Scratch())
         cls.initialised.initialise(FORK)
+        cls.initialised.start(FORK, *OPTIONS)
+        depth = cls.initialised.sql("SHOW GLOBAL STATUS LIKE 'Innodb_aio_write_depth'").split()[1]
+        native = cls.initialised.sql("SELECT @@innodb_use_native_aio")
+        cls.initialised.end()
+        if native != "1" or depth != str(DEPTH):
+            raise unittest.SkipTest(f"there is no native AIO here, or no room for {THREADS} x {DEPTH} requests")
 
     def setUp(self):
         self.scratch = self.enterContext(Scratch())
@@ -125,13 +131,14 @@ class AioFaults(unittest.TestCase):
         self.assertNotIn("set the sysctl", warning)
 
     def test_another_process_takes_the_room(self):
-        """The third context finds no room any more: the two before it are destroyed, and a smaller depth is used."""
+        """The third context finds no room any more: the two before it are destroyed, and a smaller depth is used. The
+        figures say that there is room, so that a larger fs.aio-max-nr is not what helps."""
         self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} 1 3 3")
         self.assertEqual(self.status("write_depth"), DEPTH // 2)
         self.assertEqual(self.contexts(), THREADS)
         (warning,) = self.warnings()
         self.assertIn(io_setup_failed(errno.EAGAIN) + f"The depth is lowered to {DEPTH // 2}.", warning)
-        self.assertIn("set the sysctl fs.aio-max-nr to", warning)
+        self.assertNotIn("set the sysctl", warning)
 
     def test_a_kernel_without_aio(self):
         """As in a sandbox that does not let io_setup() through."""

@@ -43,23 +43,44 @@ class Server(unittest.TestCase):
         output = self.works("run", "--seconds", "3")
         tps = int(re.search(r"^(\d+) transactions per second", output, re.MULTILINE).group(1))
         self.assertGreater(tps, 0)
-        self.assertRegex(output, r"AIO writes: 2 threads, depth 1024 \(native\)")
+        self.assertRegex(output, r"AIO writes: 2 threads, depth [0-9]+ \((native|simulated)\)")
+        self.assertIn(f"Stop: SPILLWAY_VAR={self.var} make stop", output)
         self.assertIn("runs already", self.works("run", "--seconds", "1"))
         self.works("stop")
         self.assertIn("does not run", self.works("stop"))
         self.assertIn("does not run", self.works("status"))
 
     def test_beside_another(self):
-        """A second var/ gets a port of its own."""
+        """A second var/ has a port of its own, also when the first server did not run while it was made."""
         self.works("start")
+        self.works("stop")
         first, first_port = self.var, self.port()
         self.var = first.with_name("other")
         try:
             self.works("start")
             self.assertNotEqual(self.port(), first_port)
+            self.var = first
+            self.works("start")
         finally:
+            self.var = first.with_name("other")
             self.works("stop")
             self.var = first
+
+    def test_comment_after_a_setting(self):
+        self.works("start")
+        self.works("stop")
+        config = self.var / "my.cnf"
+        config.write_text(config.read_text().replace(f"port = {self.port()}", f"port = {self.port()} # mine"))
+        self.works("start")
+
+    def test_damaged_marker(self):
+        self.var.mkdir()
+        (self.var / "spillway.json").write_text("")
+        self.refused("spillway.json", "damaged")
+
+    def test_a_file_in_place_of_var(self):
+        self.var.write_text("a file")
+        self.refused(str(self.var))
 
     def test_resumes_an_interrupted_initialisation(self):
         self.var.mkdir()
