@@ -4,7 +4,11 @@
 use strict;
 use warnings;
 
-use constant SYS_io_setup => 206;    # x86-64 Linux
+use POSIX ();
+
+my $machine = (POSIX::uname())[4];
+my %io_setup = (x86_64 => 206, aarch64 => 0);
+die "the number of io_setup() on $machine is not known here" unless exists $io_setup{$machine};
 
 my ($file, $rest) = @ARGV;
 
@@ -19,7 +23,7 @@ while ($room > $rest) {
   # The kernel makes a ring of twice the number in memory: some contexts of moderate size.
   my $n = $room - $rest < 8192 ? $room - $rest : 8192;
   my $context = pack('Q', 0);
-  syscall(SYS_io_setup, $n, $context) == 0 or die "io_setup($n): $!";
+  syscall($io_setup{$machine}, $n, $context) == 0 or die "io_setup($n): $!";
   push(@contexts, $context);
   $room -= $n;
 }
