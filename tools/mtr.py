@@ -29,13 +29,23 @@ RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass
 
 
 @contextlib.contextmanager
+def alone(what):
+    """Do something as the only one of this user's processes, in whatever checkout."""
+    with open(Path(tempfile.gettempdir()) / f"spillway-{what}.{os.getuid()}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another command of this kind ({what}) runs on this machine; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def room_for_aio():
-    """Raise fs.aio-max-nr, and set it back whatever happens. One process of the machine at a time: the next one would
-    take the raised limit for the machine's own."""
-    with open(Path(tempfile.gettempdir()) / f"spillway-aio-max-nr.{os.getuid()}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with raised_aio_max_nr():
-            yield
+    """Raise fs.aio-max-nr, and set it back whatever happens. Alone: the next process would take the raised limit for the
+    machine's own."""
+    with alone("aio-max-nr"), raised_aio_max_nr():
+        yield
 
 
 @contextlib.contextmanager
@@ -96,7 +106,9 @@ def run_mtr(build, arguments, log=None):
     command = ["perl", "mysql-test-run.pl", f"--parallel={os.cpu_count()}", "--force", "--max-test-fail=0", "--retry=0",
                "--mem", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
     tally = Tally()
+    # Some of our tests take the AIO requests of the whole machine, which would lower the servers of another run.
     with contextlib.ExitStack() as stack:
+        stack.enter_context(alone("mysql-test-run"))
         out = stack.enter_context(open(log, "w")) if log else sys.stdout
         process = stack.enter_context(
             subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
