@@ -42,8 +42,8 @@ def alone(what):
 
 @contextlib.contextmanager
 def room_for_aio():
-    """Raise fs.aio-max-nr, and set it back whatever happens. Alone: the next process would take the raised limit for the
-    machine's own."""
+    """Raise fs.aio-max-nr, and set it back whatever happens. Alone: the next process would take the raised limit for
+    the machine's own."""
     with alone("aio-max-nr"), raised_aio_max_nr():
         yield
 
