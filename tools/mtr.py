@@ -3,9 +3,10 @@
 
     mtr.py [--build fork/release] [--list FILE] [--raise-aio-max-nr] [ARGUMENT...]
 
-ARGUMENTs go to mysql-test-run as they are: --suite=spillway, or names of tests. --list runs the tests of a file, a line
-each. --raise-aio-max-nr gives the kernel room for the largest AIO arrays while the tests run, and takes it back (root).
-Ends with a line 'mtr: N passed, N failed, N skipped', and lists what was skipped, and why.
+ARGUMENTs go to mysql-test-run as they are: --suite=spillway, or names of tests. Root runs them as another user, to whom
+root's files belong (a user namespace). --list runs the tests of a file, a line each. --raise-aio-max-nr gives the
+kernel room for the largest AIO arrays while the tests run, and takes it back (root). Ends with a line
+'mtr: N passed, N failed, N skipped', and lists what was skipped, and why.
 """
 
 import argparse
@@ -13,9 +14,11 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 from common import BUILD, Failure, main, say
@@ -23,6 +26,11 @@ from common import BUILD, Failure, main, say
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
 # (64 + 64 + 1) threads x 4096, and as much as a few more servers of a test run take.
 AIO_ROOM = 1 << 20
+# Upstream's tests that start a mysqld of their own without --user, which root has to give.
+NOT_AS_ROOT = {f"innodb.{test}" for test in ("blob-crash", "doublewrite_on_to_reduced", "doublewrite_reduced",
+               "doublewrite_reduced_odirect", "log_crash", "log_read_only")}  # fmt: skip
+# What the servers of a run on two workers take, with room to spare.
+VARDIR_BYTES = 4 << 30
 # Not tests: mysql-test-run's last look at the servers. Their failures count.
 REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
 RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass|fail|skipped|disabled) \]\s*(.*)$")
@@ -98,17 +106,48 @@ def read_list(path):
     return [line for line in lines if line]
 
 
+def not_as_root():
+    """The words ahead of a command that has it run as somebody else than root: none if this is somebody else.
+
+    In a user namespace of its own the command is nobody, and root's files are its own. None if that is not allowed.
+    """
+    if os.geteuid() != 0:
+        return []
+    words = ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
+    try:
+        subprocess.run([*words, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return words
+
+
+def fresh_vardir(build):
+    """A new folder for servers and logs, in memory where there is room."""
+    shm = Path("/dev/shm")
+    in_memory = shm.is_dir() and shutil.disk_usage(shm).free > VARDIR_BYTES
+    vardir = (shm if in_memory else BUILD) / f"spillway-mtr-{zlib.crc32(os.fsencode(BUILD / build)):08x}"
+    shutil.rmtree(vardir, ignore_errors=True)
+    vardir.mkdir()
+    return vardir
+
+
 def run_mtr(build, arguments, log=None):
     """Run mysql-test-run; its output goes to the screen, or to the file log. Returns the Tally."""
     folder = BUILD / build / "mysql-test"
     if not (folder / "mysql-test-run.pl").exists():
         raise Failure(f"build/{build} has no server: make server")
-    command = ["perl", "mysql-test-run.pl", f"--parallel={os.cpu_count()}", "--force", "--max-test-fail=0", "--retry=0",
-               "--mem", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
     tally = Tally()
+    words = not_as_root()
+    if words is None:
+        words = []
+        tally.skipped = {test: "it does not run as root" for test in arguments if test in NOT_AS_ROOT}
+        arguments = [argument for argument in arguments if argument not in NOT_AS_ROOT]
     # Some of our tests take the AIO requests of the whole machine, which would lower the servers of another run.
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone("mysql-test-run"))
+        vardir = fresh_vardir(build)
+        command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}", f"--parallel={os.cpu_count()}", "--force",
+                   "--max-test-fail=0", "--retry=0", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
         out = stack.enter_context(open(log, "w")) if log else sys.stdout
         process = stack.enter_context(
             subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
