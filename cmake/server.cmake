@@ -53,7 +53,7 @@ endif()
 
 # Every build looks whether the tree is what base and patches make it; with nothing to do that takes well below a second.
 add_custom_target(source
-  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/tools/upstream.py" tree ${SPILLWAY_TREE}
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/tools/upstream.py" tree ${SPILLWAY_TREE} --flavor ${SPILLWAY_FLAVOR}
   USES_TERMINAL
   VERBATIM)
 

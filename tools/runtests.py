@@ -25,6 +25,7 @@ from pathlib import Path
 
 import aio_bench
 import mtr
+import upstream
 from common import BUILD, REPO, Failure, Skip, main
 
 LOGS = BUILD / "test-logs"
@@ -212,6 +213,10 @@ def debug_build():
     elapsed = time.monotonic() - START
     if elapsed > DEBUG_BUILD_BEGINS_WITHIN_SECONDS:
         raise Skip(f"{elapsed / 60:.0f} minutes have passed, and a debug build may take too long now: make test-debug")
+    try:
+        upstream.need_space_for_build("fork", "debug")
+    except Failure as failure:
+        raise Skip(str(failure)) from failure
     return build("debug")()
 
 

@@ -2,7 +2,8 @@
 """Obtain the base and lay out the source trees under build/.
 
     upstream.py fetch              obtain and verify the base; print where it is
-    upstream.py tree stock|fork    make build/<tree>/source what it should be
+    upstream.py tree stock|fork    make build/<tree>/source what it should be; with --flavor, fail if there is no space
+                                   for a build of this flavor that has not begun yet
     upstream.py rebase NEW         move the patch queue from the pinned base to NEW, an archive or an unpacked tree:
                                    makes build/patch-edit, to be exported; --old OLD: the queue is one for OLD
 
@@ -30,6 +31,8 @@ from common import BUILD, REPO, Failure, locked, main, need_space, say, sha256_o
 
 # Unpacked, 9.7.2 takes 1.3 GiB; a tenth more for file system overhead.
 TREE_BYTES = 1450 << 20
+# What build/<tree>/<flavor> takes, most of it precompiled headers and debug information.
+BUILD_GIB = {"release": 4, "debug": 13, "asan": 16, "deploy": 16}
 THREE_WAYS = (
     "The base can come from three places: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>; "
     "the file {cache}; or the Debian archive that APT on this machine is configured with."
@@ -328,6 +331,11 @@ def apply_queue(queue, pristine, source, stamp, stamp_file):
     say(f"{len(queue.patches)} patches applied to {len(queue.files())} files, {written} files written")
 
 
+def need_space_for_build(tree, flavor):
+    if not (BUILD / tree / flavor / "build.ninja").exists():
+        need_space(BUILD, BUILD_GIB[flavor] << 30, f"the build build/{tree}/{flavor}")
+
+
 def some_files(path, names, folder):
     """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked."""
     base = users_base(path.expanduser().absolute())
@@ -358,7 +366,9 @@ def run():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("fetch")
-    commands.add_parser("tree").add_argument("tree", choices=["stock", "fork"])
+    tree = commands.add_parser("tree")
+    tree.add_argument("tree", choices=["stock", "fork"])
+    tree.add_argument("--flavor", choices=BUILD_GIB)
     move = commands.add_parser("rebase")
     move.add_argument("new", type=Path)
     move.add_argument("--old", type=Path)
@@ -370,10 +380,10 @@ def run():
         base = obtain_base()
         if arguments.command == "fetch":
             say(f"the base is {base.path}")
-        elif arguments.tree == "stock":
-            stock_tree(base)
         else:
-            fork_tree(base)
+            {"stock": stock_tree, "fork": fork_tree}[arguments.tree](base)
+            if arguments.flavor:
+                need_space_for_build(arguments.tree, arguments.flavor)
 
 
 if __name__ == "__main__":

@@ -183,6 +183,22 @@ class Base(Trees):
         self.assertEqual(list(self.archive.parent.iterdir()), [self.archive])
 
 
+class Space(Trees):
+    def test_for_a_build(self):
+        self.refused(lambda: self.space(3), "the build build/fork/release needs 4096 MiB", "3072 MiB are free")
+        self.space(5)
+
+    def test_a_build_that_has_begun_has_its_space(self):
+        (self.build / "fork/release").mkdir(parents=True)
+        (self.build / "fork/release/build.ninja").touch()
+        self.space(1)
+
+    def space(self, gib):
+        status = mock.Mock(f_bavail=gib << 18, f_frsize=4096)
+        with mock.patch.object(os, "statvfs", lambda _: status):
+            upstream.need_space_for_build("fork", "release")
+
+
 class Fork(Trees):
     def test_patched_and_linked(self):
         self.fork()
