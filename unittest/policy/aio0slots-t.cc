@@ -52,6 +52,7 @@ TEST(Aio_slots, FullThreadIsPassedOver) {
   }
   std::sort(taken.begin(), taken.end());
   EXPECT_EQ((std::vector<uint32_t>{0, 1, 2, 3, 4, 5}), taken);
+  EXPECT_FALSE(slots.has_free());
 
   slots.give(5);
   slots.give(1);

@@ -43,6 +43,9 @@ namespace spw {
 static_assert(AIO_DEPTH_DEFAULT == 8 * OS_AIO_N_PENDING_IOS_PER_THREAD,
               "The default depth is upstream's.");
 
+static_assert(SRV_MAX_N_IO_THREADS <= 2 * Aio_slots::MAX_SEGMENTS + 2,
+              "An array has at most MAX_SEGMENTS threads.");
+
 ulong aio_pending_ios_per_thread = AIO_DEPTH_DEFAULT;
 
 /** The counters of the arrays of one kind. n_used is written under the array's
@@ -338,7 +341,11 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
   }
 }
 
-size_t aio_take_slot(Aio_array *array) { return array->m_slots->take(); }
+size_t aio_take_slot(Aio_array *array) {
+  /* One was promised: without it two requests would share a slot. */
+  ut_a(array->m_slots->has_free());
+  return array->m_slots->take();
+}
 
 void aio_give_slot(Aio_array *array, size_t slot) {
   if (array->m_slots != nullptr) {

@@ -79,10 +79,13 @@ class Aio_slots {
     }
   }
 
+  /** @return whether there is a free slot */
+  bool has_free() const { return m_has_free != 0; }
+
   /** Take a free slot. There must be one.
   @return number of the slot */
   uint32_t take() {
-    assert(m_has_free != 0);
+    assert(has_free());
 
     if (m_n_free[m_segment] != m_slots_per_segment) {
       m_segment = next_with_free(m_segment);
