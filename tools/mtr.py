@@ -101,9 +101,10 @@ class Tally:
         return len(passed), len(self.failed), len(self.skipped)
 
 
-def read_list(path):
-    lines = [line.split("#")[0].strip() for line in path.read_text().splitlines()]
-    return [line for line in lines if line]
+def read_list(path, long):
+    """The tests that the file names, a line each; those followed by the word long only if long is true."""
+    lines = [line.split("#")[0].split() for line in path.read_text().splitlines()]
+    return [words[0] for words in lines if words and (long or "long" not in words[1:])]
 
 
 def not_as_root():
@@ -170,7 +171,7 @@ def run():
     parser.add_argument("--raise-aio-max-nr", action="store_true")
     options, arguments = parser.parse_known_args()
     if options.list:
-        arguments += read_list(options.list)
+        arguments += read_list(options.list, long=True)
     with room_for_aio() if options.raise_aio_max_nr else contextlib.nullcontext():
         tally = run_mtr(options.build, arguments)
     for name, why in sorted(tally.skipped.items()):

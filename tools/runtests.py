@@ -39,6 +39,8 @@ CLANG_FORMAT = "clang-format-15"
 # when the release build came from the compiler cache.
 DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
 START = time.monotonic()
+# The tests of ours that CI repeats with InnoDB's assertions: pages through all arrays, crash and recovery.
+DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status"]
 
 
 def run_logged(name, *command, cwd=REPO):
@@ -190,11 +192,11 @@ def our_mtr_parts(flavor):
     ]
 
 
-def mtr_parts(flavor):
+def mtr_parts(flavor, long):
     upstream_list = REPO / "mysql-test/upstream.list"
     return [
         *our_mtr_parts(flavor),
-        ("mtr: upstream's tests", mtr_part("upstream", flavor, lambda: mtr.read_list(upstream_list))),
+        ("mtr: upstream's tests", mtr_part("upstream", flavor, lambda: mtr.read_list(upstream_list, long))),
     ]
 
 
@@ -244,13 +246,13 @@ ALL = [
     ("patches export to themselves", one(check_patches)),
     ("build: stock", build("stock")),
     ("AIO arrays of every shape", one(check_aio_arrays)),
-    *mtr_parts("release"),
+    *mtr_parts("release", long=False),
     ("server tests", python_tests(TOOLS / "server_tests")),
     ("build: debug", debug_build),
-    ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: ["--suite=spillway"]))),
+    ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
 ]
-PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug"), "asan": our_mtr_parts("asan")}
+PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug", long=True), "asan": our_mtr_parts("asan")}
 
 
 def run_parts(parts):

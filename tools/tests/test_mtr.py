@@ -1,6 +1,7 @@
 """What is read from mysql-test-run's output: a skipped test is not a passed one, and nothing that failed is lost."""
 
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -40,6 +41,15 @@ class Tally(unittest.TestCase):
 
     def test_other_lines(self):
         self.assertEqual(self.tally("Completed: All 4 tests were successful.", "", "w1: [ pass ]").summary(), (0, 0, 0))
+
+
+class List(unittest.TestCase):
+    def test_long(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("# a comment\n\nmain.a\ninnodb.b long # as it says\ninnodb.long # not\n")
+            file.flush()
+            self.assertEqual(mtr.read_list(Path(file.name), long=False), ["main.a", "innodb.long"])
+            self.assertEqual(mtr.read_list(Path(file.name), long=True), ["main.a", "innodb.b", "innodb.long"])
 
 
 if __name__ == "__main__":
