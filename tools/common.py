@@ -67,13 +67,20 @@ def need_space(directory, needed_bytes, purpose):
 
 
 @contextlib.contextmanager
-def locked(name):
-    """Hold build/<name>.lock, so that two commands in one checkout do not write the same tree."""
-    BUILD.mkdir(exist_ok=True)
-    with open(BUILD / f"{name}.lock", "w") as file:
+def flocked(path, waiting_for):
+    """Hold the lock of a file, which is created; say what is waited for if another process holds it."""
+    with open(path, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another command works on {name} in this checkout; waiting for it")
+            say(f"another command {waiting_for}; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def locked(name):
+    """Hold build/<name>.lock, so that two commands in one checkout do not write the same tree."""
+    BUILD.mkdir(exist_ok=True)
+    with flocked(BUILD / f"{name}.lock", f"works on {name} in this checkout"):
         yield

@@ -11,7 +11,6 @@ kernel room for the largest AIO arrays while the tests run, and takes it back (r
 
 import argparse
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from common import BUILD, Failure, main, say
+from common import BUILD, Failure, flocked, main, say
 
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
 # (64 + 64 + 1) threads x 4096, and as much as a few more servers of a test run take.
@@ -36,16 +35,10 @@ REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
 RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass|fail|skipped|disabled) \]\s*(.*)$")
 
 
-@contextlib.contextmanager
 def alone(what):
-    """Do something as the only one of this user's processes, in whatever checkout."""
-    with open(Path(tempfile.gettempdir()) / f"spillway-{what}.{os.getuid()}.lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"another command of this kind ({what}) runs on this machine; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    """A context in which no other process of this user does the same, in whatever checkout."""
+    path = Path(tempfile.gettempdir()) / f"spillway-{what}.{os.getuid()}.lock"
+    return flocked(path, f"of this kind ({what}) runs on this machine")
 
 
 @contextlib.contextmanager
