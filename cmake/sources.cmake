@@ -5,6 +5,7 @@
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
 set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
+  "${spw_innobase}/stall/stall0stall.cc"
   "${spw_innobase}/status/status0vars.cc")
 target_sources(innobase PRIVATE ${spw_innobase_sources})
 

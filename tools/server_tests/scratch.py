@@ -44,9 +44,9 @@ class Scratch:
     def initialise(self, mysqld):
         subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
 
-    def start(self, mysqld, *options, environment=None):
-        """Start mysqld; environment holds variables beside those of this process."""
-        self.process = subprocess.Popen([*self.options(mysqld), *options], stdin=subprocess.DEVNULL,
+    def start(self, mysqld, *options, environment=None, wrapper=()):
+        """Start mysqld; environment holds variables beside those of this process, wrapper the command that runs it."""
+        self.process = subprocess.Popen([*wrapper, *self.options(mysqld), *options], stdin=subprocess.DEVNULL,
                                         env=os.environ | (environment or {}))  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
@@ -60,10 +60,11 @@ class Scratch:
         self.process.send_signal(how)
         return self.process.wait(STOP_SECONDS)
 
+    def client_command(self):
+        return [str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch", "--skip-column-names"]
+
     def client(self, text):
-        return subprocess.run([str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch",
-                               "--skip-column-names"], input=text, capture_output=True, text=True,
-                              check=False)  # fmt: skip
+        return subprocess.run(self.client_command(), input=text, capture_output=True, text=True, check=False)
 
     def sql(self, text):
         result = self.client(text)

@@ -35,6 +35,7 @@ The AIO arrays' depth, contexts, slots and counters. */
 #include "policy/aio0slots.h"
 #include "spw0hook.h"
 #include "srv0srv.h"
+#include "stall0stall.h"
 #include "ut0cpu_cache.h"
 #include "ut0log.h"
 
@@ -55,8 +56,6 @@ struct Aio_counters {
   std::atomic<uint64_t> slots_per_segment{0};
   std::atomic<uint64_t> n_used{0};
   std::atomic<uint64_t> n_used_max{0};
-  std::atomic<uint64_t> waits{0};
-  std::atomic<uint64_t> wait_time_us{0};
   std::atomic<uint64_t> submit_retries{0};
 };
 
@@ -68,11 +67,13 @@ static ut::Cacheline_padded<Aio_counters> s_counters[3];
 class Aio_array {
  public:
   /** @param[in,out]  counters    what the array counts in
+  @param[in]  stall       what a wait for a slot is counted as
   @param[in]  n           number of slots
   @param[in]  n_segments  number of segments
   @param[in]  native      true with native AIO: we choose the slots */
-  Aio_array(Aio_counters &counters, size_t n, size_t n_segments, bool native)
-      : m_counters(counters) {
+  Aio_array(Aio_counters &counters, Stall stall, size_t n, size_t n_segments,
+            bool native)
+      : m_counters(counters), m_stall(stall) {
     m_counters.n_segments = n_segments;
     m_counters.slots_per_segment = n / n_segments;
 
@@ -84,6 +85,8 @@ class Aio_array {
   }
 
   Aio_counters &m_counters;
+
+  const Stall m_stall;
 
   /** The slots; nullptr with simulated AIO. */
   std::unique_ptr<Aio_slots> m_slots;
@@ -307,7 +310,11 @@ static Aio_counters &counters_of(latch_id_t id) {
 
 Aio_array *aio_array_create(latch_id_t id, size_t n, size_t n_segments) {
   ut_a(n_segments <= Aio_slots::MAX_SEGMENTS);
-  return new Aio_array(counters_of(id), n, n_segments, srv_use_native_aio);
+  /* The change buffer's array has reads, for the most part. */
+  const Stall stall =
+      id == LATCH_ID_OS_AIO_WRITE_MUTEX ? Stall::AIO_WRITE : Stall::AIO_READ;
+  return new Aio_array(counters_of(id), stall, n, n_segments,
+                       srv_use_native_aio);
 }
 
 void aio_array_free(Aio_array *array, io_context **contexts,
@@ -319,26 +326,12 @@ void aio_array_free(Aio_array *array, io_context **contexts,
 }
 
 void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
-  using std::chrono::duration_cast;
-  using std::chrono::microseconds;
-  using std::chrono::steady_clock;
+  Stall_timer stall{array->m_stall};
 
-  static constexpr steady_clock::time_point NOT_WAITING{};
-  auto start = NOT_WAITING;
-
-  slots.acquire([&] {
-    if (start == NOT_WAITING) {
-      start = steady_clock::now();
-      array->m_counters.waits.fetch_add(1, std::memory_order_relaxed);
-    }
+  slots.acquire([&stall] {
+    stall.begin();
     os_aio_simulated_wake_handler_threads();
   });
-
-  if (start != NOT_WAITING) {
-    const auto waited = steady_clock::now() - start;
-    array->m_counters.wait_time_us.fetch_add(
-        duration_cast<microseconds>(waited).count(), std::memory_order_relaxed);
-  }
 }
 
 size_t aio_take_slot(Aio_array *array) {
@@ -407,13 +400,15 @@ void aio_submit_retried(Aio_array *array) {
 
 Aio_stats aio_stats(Aio_kind kind) {
   const Aio_counters &counters = s_counters[static_cast<size_t>(kind)];
+  const Stall_summary waits = stall_summary(
+      kind == Aio_kind::READ ? Stall::AIO_READ : Stall::AIO_WRITE);
 
   return {.threads = counters.n_segments,
           .depth = counters.slots_per_segment,
           .slots_used = counters.n_used,
           .slots_used_max = counters.n_used_max,
-          .slot_waits = counters.waits,
-          .slot_wait_time_us = counters.wait_time_us,
+          .slot_waits = waits.count,
+          .slot_wait_time_us = waits.time_us,
           .submit_retries = counters.submit_retries};
 }
 

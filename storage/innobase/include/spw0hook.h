@@ -14,6 +14,7 @@ The only door between upstream's files and ours: what the patches call. */
 #ifndef spw0hook_h
 #define spw0hook_h
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,6 +25,7 @@ The only door between upstream's files and ours: what the patches call. */
 class THD;
 struct SHOW_VAR;
 struct io_context;
+struct rw_lock_t;
 
 namespace spw {
 
@@ -130,6 +132,155 @@ void aio_submit_retried(Aio_array *array);
 /** Print the AIO lines of SHOW ENGINE INNODB STATUS, section FILE I/O.
 @param[in,out]  file  where to print */
 void aio_print(FILE *file);
+
+/* Stalls: stall/stall0stall.cc */
+
+/** What a thread can wait for; each is counted by itself. */
+enum class Stall {
+  /** A user thread, for a checkpoint that makes room in the redo log. */
+  REDO_SPACE,
+  /** The log writer, for the same: what was written has reached the end. */
+  LOG_WRITER,
+  /** A user thread, for room in the log buffer. */
+  LOG_BUFFER,
+  /** A thread that needs a page of the buffer pool and finds none free. */
+  FREE_PAGE,
+  /** A thread that starts an asynchronous read, for a slot. */
+  AIO_READ,
+  /** The same for a write. */
+  AIO_WRITE,
+  /** A thread that extends a data file. */
+  FILE_EXTEND,
+  /** A thread, for another one that extends a file. */
+  FILE_EXTEND_WAIT,
+  /** A thread that writes pages, for room in the doublewrite buffer. */
+  DOUBLEWRITE,
+  N
+};
+
+/** Note that a thread begins to wait. Any latch may be held.
+@param[in]  kind  what for
+@return the time */
+std::chrono::steady_clock::time_point stall_begin(Stall kind);
+
+/** Note that it waits no longer. Any latch may be held: nothing is written.
+@param[in]  kind   what for
+@param[in]  start  what stall_begin() returned */
+void stall_end(Stall kind, std::chrono::steady_clock::time_point start);
+
+/** Times one wait of this thread. A thread that does not come to wait pays for
+a store and a branch. */
+class Stall_timer {
+ public:
+  /** @param[in]  kind  what the thread may have to wait for */
+  explicit Stall_timer(Stall kind) : m_kind(kind) {}
+
+  ~Stall_timer() { end(); }
+
+  Stall_timer(const Stall_timer &) = delete;
+  Stall_timer &operator=(const Stall_timer &) = delete;
+
+  /** The thread begins to wait, unless it does already. */
+  void begin() {
+    if (m_start == NOT_WAITING) {
+      m_start = stall_begin(m_kind);
+    }
+  }
+
+  /** The thread waits no longer, if it did. */
+  void end() {
+    if (m_start != NOT_WAITING) {
+      stall_end(m_kind, m_start);
+      m_start = NOT_WAITING;
+    }
+  }
+
+ private:
+  static constexpr std::chrono::steady_clock::time_point NOT_WAITING{};
+
+  const Stall m_kind;
+  std::chrono::steady_clock::time_point m_start{NOT_WAITING};
+};
+
+/** Times the extension of a data file by this thread, and makes it known to
+File_extend_wait_timer while it lasts. */
+class File_extend_timer {
+ public:
+  File_extend_timer() = default;
+  ~File_extend_timer();
+
+  File_extend_timer(const File_extend_timer &) = delete;
+  File_extend_timer &operator=(const File_extend_timer &) = delete;
+
+  /** The file is about to be extended. Called once at most. */
+  void begin();
+
+ private:
+  Stall_timer m_stall{Stall::FILE_EXTEND};
+
+  /** Where this thread is known; NOWHERE before begin(), and if too many
+  threads extend files at a time. */
+  static constexpr size_t NOWHERE = SIZE_MAX;
+  size_t m_place{NOWHERE};
+};
+
+/** Times a thread's sleep for an rw-latch if the thread that holds it extends a
+data file: that of an index, a page or a tablespace, whatever the extending
+thread has come with. A sleep that begins before the extension does is not
+noticed. */
+class File_extend_wait_timer {
+ public:
+  /** @param[in]  latch  the latch that this thread is about to sleep for */
+  explicit File_extend_wait_timer(const rw_lock_t *latch);
+
+ private:
+  Stall_timer m_stall{Stall::FILE_EXTEND_WAIT};
+};
+
+/** Note that a data file has been extended.
+@param[in]  n_bytes  by how much */
+void file_extended(uint64_t n_bytes);
+
+/** Why pages are flushed. */
+enum class Flush_cause {
+  /** The page cleaner's rate, from the redo rate and the dirty pages. */
+  ADAPTIVE,
+  /** Redo space is about to run out: as fast as it goes. */
+  SYNC,
+  /** To have free pages: the end of the LRU list. */
+  LRU,
+  /** The server has nothing else to do. */
+  IDLE,
+  /** A thread that found no free page flushes one itself. */
+  SINGLE_PAGE,
+  /** A page of the same extent is flushed; in the pages of ADAPTIVE, SYNC, LRU
+  and IDLE, too. */
+  NEIGHBOR,
+  N
+};
+
+/** Note that pages have been flushed; 0 are not noted. Any latch may be held.
+@param[in]  cause    why
+@param[in]  n_pages  how many */
+void flush_done(Flush_cause cause, uint64_t n_pages);
+
+/** Note what a round of the page cleaners, that was not idle, has flushed.
+@param[in]  is_sync  whether redo space is about to run out
+@param[in]  n_list   pages of the flush lists
+@param[in]  n_lru    pages of the LRU lists */
+void flush_round_done(bool is_sync, uint64_t n_list, uint64_t n_lru);
+
+/** Note that pages of a flush list are about to be looked for. */
+void flush_list_batch_called();
+
+/** Print the section FLUSHING AND STALLS of SHOW ENGINE INNODB STATUS.
+@param[in,out]  file  where to print */
+void stall_print(FILE *file);
+
+/** Write to the error log about stalls longer than
+innodb_stall_log_threshold_ms, if there were any and it is time. Called about
+once a second, by one thread, that holds no latch. */
+void stall_log();
 
 /* Status variables: status/status0vars.cc */
 

@@ -19,13 +19,31 @@ Our status variables, Innodb_*. */
 #include "mysql/status_var.h"
 #include "spw0hook.h"
 #include "sql/sql_class.h"
+#include "stall0stall.h"
 
 namespace spw {
+
+/** What the status variables show of one kind of stall. */
+struct Stall_values {
+  uint64_t count;
+  uint64_t waiting;
+  uint64_t time_us;
+  uint64_t max_us;
+  uint64_t p99_us;
+  uint64_t over_10ms;
+  uint64_t over_100ms;
+  uint64_t over_1s;
+};
 
 /** What the status variables show. */
 struct Status_values {
   Aio_stats aio_read;
   Aio_stats aio_write;
+  Redo_fill redo;
+  Stall_values stalls[static_cast<size_t>(Stall::N)];
+  uint64_t file_extend_bytes;
+  Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
+  uint64_t flush_list_batches;
 };
 
 /** The values that SHOW GLOBAL STATUS read last. The server reads status
@@ -38,14 +56,57 @@ static Status_values s_values;
         SHOW_SCOPE_GLOBAL                                           \
   }
 
+#define SPW_STALL(name, kind)                                                  \
+  SPW_STATUS("stall_" name "_count", stalls[size_t(Stall::kind)].count),       \
+      SPW_STATUS("stall_" name "_max_us", stalls[size_t(Stall::kind)].max_us), \
+      SPW_STATUS("stall_" name "_over_100ms",                                  \
+                 stalls[size_t(Stall::kind)].over_100ms),                      \
+      SPW_STATUS("stall_" name "_over_10ms",                                   \
+                 stalls[size_t(Stall::kind)].over_10ms),                       \
+      SPW_STATUS("stall_" name "_over_1s",                                     \
+                 stalls[size_t(Stall::kind)].over_1s),                         \
+      SPW_STATUS("stall_" name "_p99_us", stalls[size_t(Stall::kind)].p99_us), \
+      SPW_STATUS("stall_" name "_time_us",                                     \
+                 stalls[size_t(Stall::kind)].time_us),                         \
+      SPW_STATUS("stall_" name "_waiting",                                     \
+                 stalls[size_t(Stall::kind)].waiting)
+
+#define SPW_FLUSHED(name, cause)                           \
+  SPW_STATUS("buffer_pool_flush_" name "_batches",         \
+             flushed[size_t(Flush_cause::cause)].batches), \
+      SPW_STATUS("buffer_pool_flush_" name "_pages",       \
+                 flushed[size_t(Flush_cause::cause)].pages)
+
 /** The variables; the server puts "Innodb_" ahead of each name. */
 static SHOW_VAR s_variables[] = {
 #include "spw_status.inc"
     {nullptr, nullptr, SHOW_LONG, SHOW_SCOPE_GLOBAL}};
 
+static Stall_values stall_values(Stall kind) {
+  const Stall_summary summary = stall_summary(kind);
+
+  return {.count = summary.count,
+          .waiting = summary.waiting,
+          .time_us = summary.time_us,
+          .max_us = summary.max_us,
+          .p99_us = summary.percentile_us(99),
+          .over_10ms = summary.longer_than(10'000),
+          .over_100ms = summary.longer_than(100'000),
+          .over_1s = summary.longer_than(1'000'000)};
+}
+
 int show_status_variables(THD *, SHOW_VAR *var, char *) {
   s_values.aio_read = aio_stats(Aio_kind::READ);
   s_values.aio_write = aio_stats(Aio_kind::WRITE);
+  s_values.redo = redo_fill();
+  for (size_t i = 0; i < std::size(s_values.stalls); ++i) {
+    s_values.stalls[i] = stall_values(static_cast<Stall>(i));
+  }
+  s_values.file_extend_bytes = file_extend_bytes();
+  for (size_t i = 0; i < std::size(s_values.flushed); ++i) {
+    s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
+  }
+  s_values.flush_list_batches = flush_list_batches();
 
   var->type = SHOW_ARRAY;
   var->value = reinterpret_cast<char *>(&s_variables);

@@ -1,0 +1,74 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file include/stall0stall.h
+What is known of stalls, of flushing and of the redo log's fill, and the
+variable that sets what goes to the error log. All counters begin at the start
+of the server; any thread reads them, no latch is taken. */
+
+#ifndef stall0stall_h
+#define stall0stall_h
+
+#include <cstdint>
+
+#include "policy/stall0stats.h"
+#include "spw0hook.h"
+
+namespace spw {
+
+/** innodb_stall_log_threshold_ms: stalls longer than this, in milliseconds, are
+written to the error log; 0 for none. Changed at run time without a latch. */
+extern unsigned long stall_log_threshold_ms;
+
+/** @param[in]  kind  what was waited for
+@return the waits for it */
+Stall_summary stall_summary(Stall kind);
+
+/** @return bytes that data files have been extended by */
+uint64_t file_extend_bytes();
+
+/** What was flushed for one cause. */
+struct Flush_work {
+  /** Batches that have flushed a page: rounds of the page cleaners, single
+  pages, groups of neighbors. */
+  uint64_t batches;
+
+  /** Pages. */
+  uint64_t pages;
+};
+
+/** @param[in]  cause  why
+@return what was flushed */
+Flush_work flush_work(Flush_cause cause);
+
+/** @return how often pages of a flush list were looked for */
+uint64_t flush_list_batches();
+
+/** How full the redo log is; LSNs and bytes of LSN. All 0 before it is open. */
+struct Redo_fill {
+  uint64_t lsn_current{0};
+  uint64_t lsn_flushed{0};
+  uint64_t lsn_last_checkpoint{0};
+
+  /** Ages of the last checkpoint: the one of now; above which pages are flushed
+  as fast as it goes; above which user threads wait; above which the log writer
+  does. Upstream's Log_files_capacity computes the three. */
+  uint64_t age{0};
+  uint64_t sync_age{0};
+  uint64_t max_age{0};
+  uint64_t hard_age{0};
+};
+
+/** @return how full the redo log is */
+Redo_fill redo_fill();
+
+}  // namespace spw
+
+#endif /* stall0stall_h */

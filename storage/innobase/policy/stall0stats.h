@@ -1,0 +1,213 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file policy/stall0stats.h
+How often threads waited for one thing, for how long, and whether to write
+about it to the error log. */
+
+#ifndef stall0stats_h
+#define stall0stats_h
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace spw {
+
+/** Upper bounds of the histogram's buckets, in microseconds: 1, 2 and 5 of each
+decade from 1 us to 100 s, so that a percentile is known within a factor of 2.5
+and each decade ends at a bound. A duration that equals a bound is below it. */
+inline constexpr std::array<uint64_t, 25> STALL_BOUNDS_US{
+    1,         2,          5,          10,         20,
+    50,        100,        200,        500,        1'000,
+    2'000,     5'000,      10'000,     20'000,     50'000,
+    100'000,   200'000,    500'000,    1'000'000,  2'000'000,
+    5'000'000, 10'000'000, 20'000'000, 50'000'000, 100'000'000};
+
+/** Number of buckets: the last one has what is longer than the last bound. */
+inline constexpr size_t STALL_BUCKETS = STALL_BOUNDS_US.size() + 1;
+
+/** Number of decades, from 10 us to 100 s, and one for what is longer. */
+inline constexpr size_t STALL_DECADES = 9;
+
+/** @param[in]  duration_us  a duration, in microseconds
+@return its bucket, 0 to STALL_BUCKETS - 1 */
+inline size_t stall_bucket(uint64_t duration_us) {
+  return std::lower_bound(STALL_BOUNDS_US.begin(), STALL_BOUNDS_US.end(),
+                          duration_us) -
+         STALL_BOUNDS_US.begin();
+}
+
+/** The waits for one thing since the server's start, as read at one time. */
+struct Stall_summary {
+  /** Waits that have begun. */
+  uint64_t count{0};
+
+  /** Waits that have not ended. */
+  uint64_t waiting{0};
+
+  /** Duration of those that have ended, in microseconds: sum, longest. */
+  uint64_t time_us{0};
+  uint64_t max_us{0};
+
+  /** When the last one ended, by the clock that was passed in; 0 if none has.
+   */
+  uint64_t last_us{0};
+
+  /** Those that have ended, by duration. */
+  std::array<uint64_t, STALL_BUCKETS> buckets{};
+
+  /** @param[in]  bound_us  one of STALL_BOUNDS_US
+  @return waits that have ended and were longer than it */
+  uint64_t longer_than(uint64_t bound_us) const {
+    uint64_t n = 0;
+    for (size_t i = stall_bucket(bound_us) + 1; i < STALL_BUCKETS; ++i) {
+      n += buckets[i];
+    }
+    return n;
+  }
+
+  /** @return the buckets in coarser steps: waits that have ended and took at
+  most 10 us, more than that and at most 100 us, and so on to 100 s, and longer
+*/
+  std::array<uint64_t, STALL_DECADES> decades() const {
+    std::array<uint64_t, STALL_DECADES> decades{};
+    for (size_t i = 0; i < STALL_BUCKETS; ++i) {
+      /* Three buckets end a decade; the first has that of 1 us, too. */
+      decades[i == 0 ? 0 : (i - 1) / 3] += buckets[i];
+    }
+    return decades;
+  }
+
+  /** @param[in]  pct  0 to 100
+  @return a duration in microseconds that at least pct percent of the waits did
+  not exceed: the upper bound of a bucket, or the longest wait if that is less;
+  0 if none has ended */
+  uint64_t percentile_us(unsigned pct) const {
+    uint64_t ended = 0;
+    for (const uint64_t n : buckets) {
+      ended += n;
+    }
+
+    const uint64_t wanted = (ended * pct + 99) / 100;
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < STALL_BOUNDS_US.size(); ++i) {
+      seen += buckets[i];
+      if (seen >= wanted) {
+        return std::min(STALL_BOUNDS_US[i], max_us);
+      }
+    }
+    return max_us;
+  }
+};
+
+/** What a line of the error log says. */
+struct Stall_log_line {
+  /** Waits longer than the threshold since the last line; 0: no line. */
+  uint64_t count;
+
+  /** The longest of them, in microseconds. */
+  uint64_t max_us;
+};
+
+/** Shortest time between two lines about the same thing, in microseconds: often
+enough to follow an incident, seldom enough not to be one. */
+inline constexpr uint64_t STALL_LOG_INTERVAL_US = 10'000'000;
+
+/** Counters of the waits for one thing. Any number of threads call begin(),
+end() and summary(), without a latch: all is relaxed, a summary is not of one
+instant. One thread calls log_line(). */
+class Stall_stats {
+ public:
+  /** A wait begins. */
+  void begin() { m_begun.fetch_add(1, std::memory_order_relaxed); }
+
+  /** A wait ends.
+  @param[in]  duration_us      how long it was, in microseconds
+  @param[in]  now_us           time, of a clock that does not go back
+  @param[in]  log_threshold_us longer ones are for the error log; 0: none is */
+  void end(uint64_t duration_us, uint64_t now_us, uint64_t log_threshold_us) {
+    m_ended.fetch_add(1, std::memory_order_relaxed);
+    m_time_us.fetch_add(duration_us, std::memory_order_relaxed);
+    m_buckets[stall_bucket(duration_us)].fetch_add(1,
+                                                   std::memory_order_relaxed);
+    raise(m_max_us, duration_us);
+    raise(m_last_us, now_us);
+
+    if (log_threshold_us != 0 && duration_us > log_threshold_us) {
+      m_log_count.fetch_add(1, std::memory_order_relaxed);
+      raise(m_log_max_us, duration_us);
+    }
+  }
+
+  /** @return what has been counted */
+  Stall_summary summary() const {
+    Stall_summary summary;
+
+    /* A wait can begin and end between the two loads, and relaxed increments
+    be seen in any order: the difference is held at 0. */
+    const uint64_t ended = m_ended.load(std::memory_order_relaxed);
+    summary.count = m_begun.load(std::memory_order_relaxed);
+    summary.waiting = summary.count - std::min(ended, summary.count);
+    summary.time_us = m_time_us.load(std::memory_order_relaxed);
+    summary.max_us = m_max_us.load(std::memory_order_relaxed);
+    summary.last_us = m_last_us.load(std::memory_order_relaxed);
+    for (size_t i = 0; i < STALL_BUCKETS; ++i) {
+      summary.buckets[i] = m_buckets[i].load(std::memory_order_relaxed);
+    }
+    return summary;
+  }
+
+  /** Whether to write to the error log. What is returned is not returned again.
+  @param[in]  now_us  time, as for end()
+  @return what to write */
+  Stall_log_line log_line(uint64_t now_us) {
+    if (m_log_count.load(std::memory_order_relaxed) == 0 ||
+        (m_logged && now_us - m_logged_us < STALL_LOG_INTERVAL_US)) {
+      return {.count = 0, .max_us = 0};
+    }
+    m_logged = true;
+    m_logged_us = now_us;
+    return {.count = m_log_count.exchange(0, std::memory_order_relaxed),
+            .max_us = m_log_max_us.exchange(0, std::memory_order_relaxed)};
+  }
+
+ private:
+  /** Set a variable to a value unless it has a higher one. */
+  static void raise(std::atomic<uint64_t> &variable, uint64_t value) {
+    uint64_t old = variable.load(std::memory_order_relaxed);
+    while (old < value && !variable.compare_exchange_weak(
+                              old, value, std::memory_order_relaxed)) {
+    }
+  }
+
+  std::atomic<uint64_t> m_begun{0};
+  std::atomic<uint64_t> m_ended{0};
+  std::atomic<uint64_t> m_time_us{0};
+  std::atomic<uint64_t> m_max_us{0};
+  std::atomic<uint64_t> m_last_us{0};
+  std::array<std::atomic<uint64_t>, STALL_BUCKETS> m_buckets{};
+
+  /** Waits longer than the threshold that no line has told of yet, and the
+  longest of them. */
+  std::atomic<uint64_t> m_log_count{0};
+  std::atomic<uint64_t> m_log_max_us{0};
+
+  /** When the last line was written, if one was; log_line()'s thread only. */
+  bool m_logged{false};
+  uint64_t m_logged_us{0};
+};
+
+}  // namespace spw
+
+#endif /* stall0stats_h */

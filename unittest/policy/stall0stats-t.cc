@@ -1,0 +1,208 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "policy/stall0stats.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace spw {
+namespace {
+
+constexpr uint64_t SECOND_US = 1'000'000;
+
+TEST(StallBuckets, BoundsRiseByAtMost2AndAHalf) {
+  for (size_t i = 1; i < STALL_BOUNDS_US.size(); ++i) {
+    EXPECT_GT(STALL_BOUNDS_US[i], STALL_BOUNDS_US[i - 1]);
+    EXPECT_LE(2 * STALL_BOUNDS_US[i], 5 * STALL_BOUNDS_US[i - 1]);
+  }
+  EXPECT_EQ(STALL_BOUNDS_US.front(), 1u);
+  EXPECT_EQ(STALL_BOUNDS_US.back(), 100 * SECOND_US);
+}
+
+TEST(StallBuckets, ABoundBelongsToTheBucketBelowIt) {
+  EXPECT_EQ(stall_bucket(0), 0u);
+  for (size_t i = 0; i < STALL_BOUNDS_US.size(); ++i) {
+    EXPECT_EQ(stall_bucket(STALL_BOUNDS_US[i]), i);
+    EXPECT_EQ(stall_bucket(STALL_BOUNDS_US[i] + 1), i + 1);
+  }
+  EXPECT_EQ(stall_bucket(UINT64_MAX), STALL_BUCKETS - 1);
+}
+
+TEST(StallStats, NothingYet) {
+  const Stall_summary summary = Stall_stats{}.summary();
+  EXPECT_EQ(summary.count, 0u);
+  EXPECT_EQ(summary.waiting, 0u);
+  EXPECT_EQ(summary.last_us, 0u);
+  EXPECT_EQ(summary.percentile_us(99), 0u);
+  EXPECT_EQ(summary.longer_than(1), 0u);
+}
+
+TEST(StallStats, AWaitIsCountedWhenItBeginsAndTimedWhenItEnds) {
+  Stall_stats stats;
+  stats.begin();
+  stats.begin();
+  stats.end(300, 1000, 0);
+
+  const Stall_summary summary = stats.summary();
+  EXPECT_EQ(summary.count, 2u);
+  EXPECT_EQ(summary.waiting, 1u);
+  EXPECT_EQ(summary.time_us, 300u);
+  EXPECT_EQ(summary.max_us, 300u);
+  EXPECT_EQ(summary.last_us, 1000u);
+  EXPECT_EQ(summary.buckets[stall_bucket(300)], 1u);
+}
+
+TEST(StallStats, TheLongestAndTheLastAreKept) {
+  Stall_stats stats;
+  for (const auto &[duration, now] :
+       {std::pair{10u, 100u}, std::pair{70u, 300u}, std::pair{30u, 200u}}) {
+    stats.begin();
+    stats.end(duration, now, 0);
+  }
+  EXPECT_EQ(stats.summary().max_us, 70u);
+  EXPECT_EQ(stats.summary().last_us, 300u);
+  EXPECT_EQ(stats.summary().time_us, 110u);
+}
+
+TEST(StallStats, LongerThanABound) {
+  Stall_stats stats;
+  for (const uint64_t duration : {9'999, 10'000, 10'001, 100'001, 2'000'000}) {
+    stats.begin();
+    stats.end(duration, 1, 0);
+  }
+  const Stall_summary summary = stats.summary();
+  EXPECT_EQ(summary.longer_than(10'000), 3u);
+  EXPECT_EQ(summary.longer_than(100'000), 2u);
+  EXPECT_EQ(summary.longer_than(SECOND_US), 1u);
+  EXPECT_EQ(summary.longer_than(100 * SECOND_US), 0u);
+}
+
+TEST(StallStats, DecadesEndAtTheirBound) {
+  Stall_stats stats;
+  uint64_t bound = 10;
+  for (size_t decade = 0; decade + 1 < STALL_DECADES; ++decade, bound *= 10) {
+    for (const uint64_t duration :
+         {bound / 10 + 1, bound / 5, bound / 2, bound}) {
+      stats.begin();
+      stats.end(duration, 1, 0);
+    }
+  }
+  for (const uint64_t duration :
+       {uint64_t{0}, uint64_t{1}, bound, 100 * bound}) {
+    stats.begin();
+    stats.end(duration, 1, 0);
+  }
+
+  const std::array<uint64_t, STALL_DECADES> expected{6, 4, 4, 4, 4, 4, 4, 4, 2};
+  EXPECT_EQ(stats.summary().decades(), expected);
+}
+
+/* The percentile of the buckets is never below the true one, and at most 2.5
+times above it. */
+TEST(StallStats, PercentilesAreUpperBounds) {
+  Stall_stats stats;
+  for (uint64_t duration = 1; duration <= 1000; ++duration) {
+    stats.begin();
+    stats.end(duration, duration, 0);
+  }
+  const Stall_summary summary = stats.summary();
+  for (const unsigned pct : {1u, 10u, 50u, 90u, 99u, 100u}) {
+    const uint64_t exact = pct * 10;
+    EXPECT_GE(summary.percentile_us(pct), exact) << pct;
+    EXPECT_LE(2 * summary.percentile_us(pct), 5 * exact) << pct;
+  }
+}
+
+TEST(StallStats, APercentileIsNotAboveTheLongest) {
+  Stall_stats stats;
+  stats.begin();
+  stats.end(1'100, 1, 0);
+  EXPECT_EQ(stats.summary().percentile_us(99), 1'100u);
+
+  stats.begin();
+  stats.end(200 * SECOND_US, 2, 0);
+  EXPECT_EQ(stats.summary().percentile_us(99), 200 * SECOND_US);
+}
+
+TEST(StallStats, CountsOfManyThreadsAddUp) {
+  constexpr uint64_t THREADS = 8;
+  constexpr uint64_t WAITS = 20'000;
+  Stall_stats stats;
+  std::vector<std::thread> threads;
+
+  for (uint64_t t = 1; t <= THREADS; ++t) {
+    threads.emplace_back([&stats, t] {
+      for (uint64_t i = 0; i < WAITS; ++i) {
+        stats.begin();
+        stats.end(t, i, 0);
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+
+  const Stall_summary summary = stats.summary();
+  EXPECT_EQ(summary.count, THREADS * WAITS);
+  EXPECT_EQ(summary.waiting, 0u);
+  EXPECT_EQ(summary.time_us, WAITS * THREADS * (THREADS + 1) / 2);
+  EXPECT_EQ(summary.max_us, THREADS);
+  EXPECT_EQ(summary.last_us, WAITS - 1);
+  uint64_t ended = 0;
+  for (const uint64_t n : summary.buckets) {
+    ended += n;
+  }
+  EXPECT_EQ(ended, THREADS * WAITS);
+}
+
+TEST(StallLog, OnlyLongerOnesThanTheThreshold) {
+  Stall_stats stats;
+  stats.begin();
+  stats.end(5'000, 1, 5'000);
+  EXPECT_EQ(stats.log_line(1).count, 0u);
+
+  stats.begin();
+  stats.end(5'001, 2, 5'000);
+  const Stall_log_line line = stats.log_line(2);
+  EXPECT_EQ(line.count, 1u);
+  EXPECT_EQ(line.max_us, 5'001u);
+}
+
+TEST(StallLog, OffIsOff) {
+  Stall_stats stats;
+  stats.begin();
+  stats.end(UINT64_MAX, 1, 0);
+  EXPECT_EQ(stats.log_line(1).count, 0u);
+}
+
+TEST(StallLog, OneLineAnIntervalTellsOfAllSinceTheLast) {
+  Stall_stats stats;
+  const auto wait = [&stats](uint64_t duration, uint64_t now) {
+    stats.begin();
+    stats.end(duration, now, 1'000);
+  };
+
+  wait(2'000, 1);
+  EXPECT_EQ(stats.log_line(1).count, 1u);
+  wait(3'000, 2);
+  wait(4'000, 3);
+  EXPECT_EQ(stats.log_line(STALL_LOG_INTERVAL_US).count, 0u);
+
+  const Stall_log_line line = stats.log_line(STALL_LOG_INTERVAL_US + 1);
+  EXPECT_EQ(line.count, 2u);
+  EXPECT_EQ(line.max_us, 4'000u);
+  EXPECT_EQ(stats.log_line(3 * STALL_LOG_INTERVAL_US).count, 0u);
+}
+
+}  // namespace
+}  // namespace spw
