@@ -3,6 +3,11 @@
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan upstream-tests install \
         patch-edit patch-export aio-bench clean clean-source
 MAKEFLAGS += --no-print-directory
+# The build calls tools from its own folder.
+ifdef SPILLWAY_UPSTREAM
+override SPILLWAY_UPSTREAM := $(abspath $(SPILLWAY_UPSTREAM))
+export SPILLWAY_UPSTREAM
+endif
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -56,7 +61,7 @@ patch-edit: ## a git repository, build/patch-edit, with one commit per patch
 patch-export: ## write its commits back to patches/
 	@tools/patchqueue.py export
 
-clean: ## remove everything that was built; var/ stays
+clean: ## remove build/: what was built, and an edit in build/patch-edit; var/ stays
 	rm -rf build
 
 clean-source: ## remove the fork's source tree; the next build makes it anew

@@ -62,7 +62,7 @@ def need_space(directory, needed_bytes, purpose):
     if free < needed_bytes:
         raise Failure(
             f"{purpose} needs {needed_bytes >> 20} MiB in {directory}, and {free >> 20} MiB are free; "
-            "free some space, or put the checkout on a larger file system"
+            "free some space there, or move it to a larger file system"
         )
 
 

@@ -259,9 +259,12 @@ def rebase(old, new):
     git(EDIT, "tag", "--force", "base", "new-base")
     result = git(EDIT, "rebase", "--quiet", "--onto", "new-base", "old-base", "queue", check=False)
     if result.returncode != 0:
+        patch = git(EDIT, "log", "-1", "--format=%s", "REBASE_HEAD", check=False).stdout.strip()
+        files = git(EDIT, "diff", "--name-only", "--diff-filter=U", check=False).stdout.split()
         raise Failure(
-            f"a patch conflicts with the new base; resolve it by its Anchor in {EDIT.relative_to(REPO)} "
-            "(git status, git rebase --continue), then: tools/patchqueue.py export"
+            f"patches/{patch} conflicts with the new base in {', '.join(files)}; resolve it by its Anchor in "
+            f"{EDIT.relative_to(REPO)} (git diff shows the hunks; git add, git rebase --continue), then: "
+            "tools/patchqueue.py export"
         )
     say("the queue applies to the new base; write it back with: tools/patchqueue.py export")
 

@@ -74,10 +74,14 @@ def verify(path, pin):
     size = path.stat().st_size
     if size != int(pin["bytes"]):
         what = "truncated" if size < int(pin["bytes"]) else "another file"
-        raise Failure(f"{path} is {what}: {size} bytes, {pin['bytes']} expected. Remove it and try again.")
+        raise Failure(
+            f"{path} is {what}: {size} bytes, {pin['bytes']} expected. Remove it and try again. {three_ways(pin)}"
+        )
     digest = sha256_of(path)
     if digest != pin["sha256"]:
-        raise Failure(f"{path} has SHA-256 {digest}, {pin['sha256']} expected. Remove it and try again.")
+        raise Failure(
+            f"{path} has SHA-256 {digest}, {pin['sha256']} expected. Remove it and try again. {three_ways(pin)}"
+        )
 
 
 def fetch_from_apt(pin, target):
@@ -138,6 +142,15 @@ def version_of(text, where):
     if not version.startswith("9.7."):
         raise Failure(f"{where} is version {version}; this fork builds on MySQL or Percona Server 9.7")
     return version
+
+
+def check_archive(path):
+    """Fail unless the archive is complete, and one of a version that this fork builds on. Reads all of it."""
+    command = ["tar", "-x", "-O", "--wildcards", "--no-wildcards-match-slash", "-f", str(path), "*/MYSQL_VERSION"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise Failure(f"{path} is not a complete MySQL source archive: {result.stderr.strip()[-400:]}")
+    version_of(result.stdout, path)
 
 
 def tree_digest(root):
@@ -216,14 +229,18 @@ def copy_tree(source, target):
     shutil.rmtree(target / ".git", ignore_errors=True)
 
 
-def lay_down(target, fill):
-    """Replace the folder target by what fill() writes: all of it or, on failure, nothing."""
+def lay_down(target, stamp_file, fill, accept=lambda fresh: None):
+    """Replace the folder target by what fill() writes, if accept() does not object: all of it or, on failure, nothing.
+
+    The stamp of the old content goes with it."""
     fresh = target.with_name(target.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.parent.mkdir(parents=True, exist_ok=True)
     need_space(fresh.parent, TREE_BYTES, f"the source tree {target.relative_to(REPO)}")
     try:
         fill(fresh)
+        accept(fresh)
+        stamp_file.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         fresh.rename(target)
     finally:
@@ -240,18 +257,17 @@ def write_stamp(path, stamp):
     fresh.rename(path)
 
 
-def stock_tree(base):
-    """Make build/stock/source the unmodified base."""
+def stock_tree(base, accept=lambda fresh: None):
+    """Make build/stock/source the unmodified base; one that accept() objects to leaves the old one as it was."""
     source = BUILD / "stock/source"
     stamp_file = BUILD / "stock/source.json"
     if read_stamp(stamp_file).get("base") == base.identity and source.is_dir():
         return source
-    stamp_file.unlink(missing_ok=True)
     say(f"unpacking the base, {base.label}")
     if base.path.is_dir():
-        lay_down(source, lambda fresh: copy_tree(base.path, fresh))
+        lay_down(source, stamp_file, lambda fresh: copy_tree(base.path, fresh), accept)
     else:
-        lay_down(source, lambda fresh: unpack(base.path, fresh))
+        lay_down(source, stamp_file, lambda fresh: unpack(base.path, fresh), accept)
     write_stamp(stamp_file, {"base": base.identity})
     return source
 
@@ -282,15 +298,14 @@ def link_tests(tree):
 
 def fork_tree(base):
     """Make build/fork/source the base plus the patch queue plus our tests."""
-    pristine = stock_tree(base)
+    queue = patchqueue.Queue.load()
+    pristine = stock_tree(base, queue.apply)
     source = BUILD / "fork/source"
     stamp_file = BUILD / "fork/source.json"
     stamp = read_stamp(stamp_file)
-    queue = patchqueue.Queue.load()
     if stamp.get("base") != base.identity or not source.is_dir():
-        stamp_file.unlink(missing_ok=True)
         say("copying the base for the fork")
-        lay_down(source, lambda fresh: copy_tree(pristine, fresh))
+        lay_down(source, stamp_file, lambda fresh: copy_tree(pristine, fresh))
         stamp = {"base": base.identity, "queue": None, "files": {}, "links": []}
     interrupted = stamp["queue"] == "being applied"
     for name, digest in stamp["files"].items():
@@ -380,6 +395,8 @@ def run():
             return
         base = obtain_base()
         if arguments.command == "fetch":
+            if base.path.is_file():
+                check_archive(base.path)
             say(f"the base is {base.path}")
         else:
             {"stock": stock_tree, "fork": fork_tree}[arguments.tree](base)

@@ -61,7 +61,8 @@ class Scratch:
         return self.process.wait(STOP_SECONDS)
 
     def client_command(self):
-        return [str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch", "--skip-column-names"]
+        return [str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch",
+                "--unbuffered", "--skip-column-names"]  # fmt: skip
 
     def client(self, text):
         return subprocess.run(self.client_command(), input=text, capture_output=True, text=True, check=False)

@@ -100,6 +100,11 @@ class Base(Trees):
         self.assertFalse((self.build / "stock/source").exists())
         self.assertFalse((self.build / "stock/source.new").exists())
 
+    def test_truncated_archive_is_not_fetched(self):
+        upstream.check_archive(self.archive)
+        self.archive.write_bytes(self.archive.read_bytes()[:-10])
+        self.refused(lambda: upstream.check_archive(self.archive), str(self.archive), "not a complete")
+
     def test_not_an_archive(self):
         self.archive.write_text("hello")
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
@@ -275,6 +280,19 @@ class Fork(Trees):
     def test_test_of_upstreams_name_is_refused(self):
         (self.repo / "mysql-test/suite/sys_vars/t/old.test").write_text("ours\n")
         self.refused(self.fork, "old.test", "exists upstream")
+
+    def test_bad_base_leaves_the_trees_as_they_were(self):
+        self.fork()
+        before = self.times()
+        other = self.folder / "other.tar.gz"
+        moved = "".join(f"{line}\n" for line in ["a line more", *LINES])
+        make_archive(other, files={"MYSQL_VERSION": VERSION.format(9, 7), UPSTREAM: moved})
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(other)}):
+            self.refused(self.fork, NAME, "19")
+            other.write_bytes(other.read_bytes()[:-10])
+            self.refused(self.fork, str(other))
+        self.fork()
+        self.assertEqual(self.times(), before)
 
     def test_new_base_looks_newer_than_the_last_build(self):
         self.fork()

@@ -13,6 +13,7 @@ Free Software Foundation. See the file LICENSE. */
 
 namespace {
 
+using spw::aio_depth_can_grow;
 using spw::Aio_depth_input;
 using spw::Aio_depth_reason;
 using spw::decide_aio_depth;
@@ -78,6 +79,19 @@ TEST(Aio_depth, IsTheLargestThatFits) {
     ASSERT_EQ(output.depth == input.asked,
               output.reason == Aio_depth_reason::AS_ASKED);
   }
+}
+
+TEST(Aio_depth, GrowsWhenOthersGiveBackRoom) {
+  /* As asked: no more is wanted. */
+  EXPECT_FALSE(aio_depth_can_grow({256, 9, 65536, 1000}));
+  /* Others hold what is missing. */
+  EXPECT_TRUE(aio_depth_can_grow({1024, 5, 65536, 65000}));
+  /* It would not fit in an empty system either, but more would. */
+  EXPECT_TRUE(aio_depth_can_grow({4096, 129, 65536, 65436}));
+  /* Nobody holds anything. */
+  EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 0}));
+  /* Others hold less than a step for each thread. */
+  EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 129}));
 }
 
 TEST(Aio_depth, HalvesDownToNothing) {

@@ -227,9 +227,7 @@ void aio_start(size_t n_threads) {
   Aio_depth_input input = input_now(asked, n_threads);
   Aio_depth_output decision = decide_aio_depth(input);
 
-  for (int i = 0; i < ROOM_ATTEMPTS && decision.depth != asked &&
-                  decision.needed <= input.system_limit;
-       ++i) {
+  for (int i = 0; i < ROOM_ATTEMPTS && aio_depth_can_grow(input); ++i) {
     if (i == 0) {
       ib::info()
           << "Waiting up to "

@@ -99,6 +99,15 @@ constexpr Aio_depth_output decide_aio_depth(const Aio_depth_input &input) {
   return output;
 }
 
+/** @param[in]  input  what was asked for, and what the kernel has
+@return whether the depth would be larger if other processes gave back what they
+have reserved: then it is worth waiting for them */
+constexpr bool aio_depth_can_grow(const Aio_depth_input &input) {
+  Aio_depth_input alone = input;
+  alone.system_used = 0;
+  return decide_aio_depth(alone).depth > decide_aio_depth(input).depth;
+}
+
 /** The depth to try after io_setup() failed for a reason that the kernel's
 figures do not explain: half as much, since the limit is not known.
 @param[in]  failed  the depth that failed, a multiple of AIO_DEPTH_STEP
