@@ -185,7 +185,8 @@ def initialise():
         log_begin = error_log_size()
         if subprocess.run(command, check=False).returncode != 0:
             shutil.rmtree(fresh, ignore_errors=True)
-            raise Failure(f"the data directory could not be initialised; {ERROR_LOG} says:\n{error_log_tail(log_begin)}")
+            why = error_log_tail(log_begin)
+            raise Failure(f"the data directory could not be initialised; {ERROR_LOG} says:\n{why}")
         fresh.rename(DATA)
 
 

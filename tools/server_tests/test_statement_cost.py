@@ -33,8 +33,8 @@ INSERT INTO d.t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n 
 
 
 def updates(first, n):
-    """A script of n statements. No row is updated twice, and there is no secondary index: what old versions cost depends
-    on when purge runs."""
+    """A script of n statements. No row is updated twice, and there is no secondary index: when purge runs decides what
+    old versions cost."""
     return "".join(f"UPDATE d.t SET k = k + {i % 17 + 1}, c = '{i * 31 % 997}' WHERE id = {i};\n"
                    for i in range(first, first + n))  # fmt: skip
 
