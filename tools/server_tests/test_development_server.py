@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -65,6 +66,53 @@ class Server(unittest.TestCase):
             self.var = first.with_name("other")
             self.works("stop")
             self.var = first
+
+    def begin(self):
+        """The tool, starting the server."""
+        return subprocess.Popen([sys.executable, TOOL, "start"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, env=os.environ | {"SPILLWAY_VAR": str(self.var)},
+                                start_new_session=True)  # fmt: skip
+
+    def test_interrupted_start_leaves_no_server(self):
+        self.works("start")
+        self.works("stop")
+        with self.begin() as tool:
+            for line in tool.stdout:
+                if "starting mysqld" in line:
+                    break
+            os.killpg(tool.pid, signal.SIGINT)
+            tool.stdout.read()
+        self.assertEqual(tool.returncode, 130)
+        servers = subprocess.run(["pgrep", "-f", f"defaults-file={self.var}/my.cnf"], capture_output=True, text=True,
+                                 check=False).stdout  # fmt: skip
+        self.assertEqual(servers, "")
+        self.works("start")
+
+    def test_two_starts_at_once(self):
+        with self.begin() as one, self.begin() as other:
+            outputs = [tool.communicate()[0] for tool in (one, other)]
+        self.assertEqual((one.returncode, other.returncode), (0, 0), outputs)
+        self.assertIn("runs already", "".join(outputs))
+
+    def test_roots_password_is_another(self):
+        self.works("start")
+        mysql = Path(__file__).resolve().parents[2] / "build/fork/release/runtime_output_directory/mysql"
+        command = [mysql, f"--defaults-file={self.var}/my.cnf", "-e", "ALTER USER root@localhost IDENTIFIED BY 'p'"]
+        subprocess.run(command, check=True)
+        self.works("stop")
+        self.works("start")
+
+    def test_error_of_an_earlier_start_is_not_shown(self):
+        self.works("start")
+        self.works("stop")
+        config = self.var / "my.cnf"
+        text = config.read_text()
+        config.write_text(text + "\n[mysqld]\ninnodb_buffer_pool_size = deep\n")
+        self.refused("deep")
+        config.write_text(text + "\n[mysqld]\nlc_messages = nowhere_LAND\ninnodb_data_file_path = wrong\n")
+        result = self.tool("start")
+        self.assertEqual(result.returncode, 1)
+        self.assertNotIn("deep", result.stderr)
 
     def test_comment_after_a_setting(self):
         self.works("start")
