@@ -31,9 +31,8 @@ from common import BUILD, REPO, Failure, locked, main, need_space, say, sha256_o
 
 # Unpacked, 9.7.2 takes 1.3 GiB; a tenth more for file system overhead.
 TREE_BYTES = 1450 << 20
-# What build/<tree>/<flavor> takes, most of it precompiled headers and debug information. All measured but asan, which
-# is estimated.
-BUILD_GIB = {"release": 4, "debug": 13, "asan": 16, "deploy": 6}
+# What build/<tree>/<flavor> takes, measured, most of it precompiled headers and debug information.
+BUILD_GIB = {"release": 4, "debug": 13, "asan": 13, "deploy": 6}
 THREE_WAYS = (
     "The base can come from three places: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>; "
     "the file {cache}; or the Debian archive that APT on this machine is configured with."
