@@ -59,7 +59,8 @@ struct Redo_fill {
 
   /** Ages of the last checkpoint: the one of now; above which pages are flushed
   as fast as it goes; above which user threads wait; above which the log writer
-  does. Upstream's Log_files_capacity computes the three. */
+  does. Upstream's Log_files_capacity computes the three; of the first two the
+  margin for mini-transactions under way is taken, as upstream does. */
   uint64_t age{0};
   uint64_t sync_age{0};
   uint64_t max_age{0};

@@ -145,8 +145,9 @@ class Stall_stats {
     raise(m_last_us, now_us);
 
     if (log_threshold_us != 0 && duration_us > log_threshold_us) {
-      m_log_count.fetch_add(1, std::memory_order_relaxed);
+      /* In this order: a wait that is counted is in the maximum. */
       raise(m_log_max_us, duration_us);
+      m_log_count.fetch_add(1, std::memory_order_release);
     }
   }
 
@@ -178,7 +179,7 @@ class Stall_stats {
     }
     m_logged = true;
     m_logged_us = now_us;
-    return {.count = m_log_count.exchange(0, std::memory_order_relaxed),
+    return {.count = m_log_count.exchange(0, std::memory_order_acquire),
             .max_us = m_log_max_us.exchange(0, std::memory_order_relaxed)};
   }
 

@@ -152,10 +152,18 @@ File_extend_wait_timer::File_extend_wait_timer(const rw_lock_t *latch) {
     return;
   }
 
+  /* writer_thread is that of the holder only where recursive is set, before and
+  after it is read: see rw_lock_t. */
+  if (!latch->recursive.load()) {
+    return;
+  }
   const std::thread::id holder = latch->writer_thread.load();
+  if (!latch->recursive.load()) {
+    return;
+  }
 
   for (const auto &extending : s_extending) {
-    if (extending.load() == holder && holder != std::thread::id{}) {
+    if (extending.load() == holder) {
       m_stall.begin();
       return;
     }
@@ -212,8 +220,12 @@ Redo_fill redo_fill() {
   fill.age = fill.lsn_current - fill.lsn_last_checkpoint;
 
   const Log_files_capacity &capacity = log_sys->m_capacity;
-  fill.sync_age = capacity.adaptive_flush_max_age();
-  fill.max_age = capacity.soft_logical_capacity();
+  const lsn_t margin = log_free_check_margin(*log_sys);
+  const auto less_margin = [margin](lsn_t age) {
+    return age > margin ? age - margin : 0;
+  };
+  fill.sync_age = less_margin(capacity.adaptive_flush_max_age());
+  fill.max_age = less_margin(capacity.soft_logical_capacity());
   fill.hard_age = capacity.hard_logical_capacity();
   return fill;
 }
@@ -291,7 +303,7 @@ static void print_stalls(FILE *file) {
     }
     fprintf(file, "  %-22s", s_stall_names[i].row);
     for (const uint64_t n : summaries[i].decades()) {
-      fprintf(file, "%9" PRIu64, n);
+      fprintf(file, " %8" PRIu64, n);
     }
     putc('\n', file);
   }
