@@ -210,6 +210,13 @@ def start():
         start_locked()
 
 
+def take_signals(mask):
+    """In a process that is about to become mysqld: a signal that waits ends it here and now."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def start_locked():
     initialise()
     if pid := running():
@@ -225,11 +232,15 @@ def start_locked():
         raise Failure(f"another server listens on {place}; stop it, or set another socket in {CONFIG}")
     say("starting mysqld")
     log_begin = error_log_size()
+    # An interrupt waits until it is known which process there is to end.
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     process = subprocess.Popen(
         [program("mysqld"), f"--defaults-file={CONFIG}"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        preexec_fn=lambda: take_signals(old_mask),
     )  # fmt: skip
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
         wait_for_answer(process, log_begin)
     except BaseException:
         # Interrupted or failed: a server that goes on to start by itself would be one that nobody knows of.

@@ -76,6 +76,11 @@ class Server(unittest.TestCase):
     def test_interrupted_start_leaves_no_server(self):
         self.works("start")
         self.works("stop")
+        # A server that takes some seconds before it answers.
+        slow = self.var / "slow.sql"
+        slow.write_text("DO SLEEP(5);\n")
+        config = self.var / "my.cnf"
+        config.write_text(f"{config.read_text()}\n[mysqld]\ninit_file = {slow}\n")
         with self.begin() as tool:
             for line in tool.stdout:
                 if "starting mysqld" in line:
