@@ -165,43 +165,105 @@ TEST(StallStats, CountsOfManyThreadsAddUp) {
   EXPECT_EQ(ended, THREADS * WAITS);
 }
 
+/** A threshold, in microseconds. */
+constexpr uint64_t THRESHOLD_US = 1'000;
+
+/** A wait begins and ends.
+@param[in]  duration  how long it is, in microseconds
+@param[in]  now       when it ends */
+void wait(Stall_stats *stats, uint64_t duration, uint64_t now,
+          uint64_t threshold = THRESHOLD_US) {
+  stats->begin();
+  stats->end(duration, now, threshold);
+}
+
 TEST(StallLog, OnlyLongerOnesThanTheThreshold) {
   Stall_stats stats;
-  stats.begin();
-  stats.end(5'000, 1, 5'000);
-  EXPECT_EQ(stats.log_line(1).count, 0u);
+  wait(&stats, 1'000, 1);
+  EXPECT_FALSE(stats.log_line(1, THRESHOLD_US).is_due());
 
-  stats.begin();
-  stats.end(5'001, 2, 5'000);
-  const Stall_log_line line = stats.log_line(2);
+  wait(&stats, 1'001, 2);
+  const Stall_log_line line = stats.log_line(2, THRESHOLD_US);
+  EXPECT_TRUE(line.is_due());
   EXPECT_EQ(line.count, 1u);
-  EXPECT_EQ(line.max_us, 5'001u);
+  EXPECT_EQ(line.max_us, 1'001u);
+  EXPECT_EQ(line.waiting, 0u);
 }
 
 TEST(StallLog, OffIsOff) {
   Stall_stats stats;
+  wait(&stats, UINT64_MAX, 1, 0);
+  EXPECT_FALSE(stats.log_line(1, THRESHOLD_US).is_due());
+
   stats.begin();
-  stats.end(UINT64_MAX, 1, 0);
-  EXPECT_EQ(stats.log_line(1).count, 0u);
+  for (uint64_t now = 1; now < 100; ++now) {
+    EXPECT_FALSE(stats.log_line(now * SECOND_US, 0).is_due());
+  }
+}
+
+TEST(StallLog, WhatWasNotWrittenBeforeItWasOffIsNotWrittenLater) {
+  Stall_stats stats;
+  wait(&stats, 2'000, 1);
+  EXPECT_FALSE(stats.log_line(2, 0).is_due());
+  EXPECT_FALSE(stats.log_line(3, THRESHOLD_US).is_due());
 }
 
 TEST(StallLog, OneLineAnIntervalTellsOfAllSinceTheLast) {
   Stall_stats stats;
-  const auto wait = [&stats](uint64_t duration, uint64_t now) {
-    stats.begin();
-    stats.end(duration, now, 1'000);
-  };
+  wait(&stats, 2'000, 1);
+  EXPECT_EQ(stats.log_line(1, THRESHOLD_US).count, 1u);
+  wait(&stats, 3'000, 2);
+  wait(&stats, 4'000, 3);
+  EXPECT_FALSE(stats.log_line(STALL_LOG_INTERVAL_US, THRESHOLD_US).is_due());
 
-  wait(2'000, 1);
-  EXPECT_EQ(stats.log_line(1).count, 1u);
-  wait(3'000, 2);
-  wait(4'000, 3);
-  EXPECT_EQ(stats.log_line(STALL_LOG_INTERVAL_US).count, 0u);
-
-  const Stall_log_line line = stats.log_line(STALL_LOG_INTERVAL_US + 1);
+  const Stall_log_line line =
+      stats.log_line(STALL_LOG_INTERVAL_US + 1, THRESHOLD_US);
   EXPECT_EQ(line.count, 2u);
   EXPECT_EQ(line.max_us, 4'000u);
-  EXPECT_EQ(stats.log_line(3 * STALL_LOG_INTERVAL_US).count, 0u);
+  EXPECT_FALSE(
+      stats.log_line(3 * STALL_LOG_INTERVAL_US, THRESHOLD_US).is_due());
+}
+
+TEST(StallLog, AWaitThatDoesNotEnd) {
+  Stall_stats stats;
+  stats.begin();
+  stats.begin();
+  EXPECT_FALSE(stats.log_line(10 * SECOND_US, SECOND_US).is_due());
+  EXPECT_FALSE(stats.log_line(11 * SECOND_US, SECOND_US).is_due());
+
+  Stall_log_line line = stats.log_line(12 * SECOND_US, SECOND_US);
+  EXPECT_EQ(line.count, 0u);
+  EXPECT_EQ(line.waiting, 2u);
+  EXPECT_EQ(line.waiting_us, 2 * SECOND_US);
+
+  EXPECT_FALSE(stats.log_line(13 * SECOND_US, SECOND_US).is_due());
+  line = stats.log_line(22 * SECOND_US, SECOND_US);
+  EXPECT_EQ(line.waiting_us, 12 * SECOND_US);
+}
+
+TEST(StallLog, WaitsThatEndAreNotStuckHoweverManyFollow) {
+  Stall_stats stats;
+  stats.begin();
+  for (uint64_t now = 1; now < 100; ++now) {
+    /* One waits at any time, but each for a second only. */
+    EXPECT_FALSE(stats.log_line(now * SECOND_US, SECOND_US).is_due());
+    stats.begin();
+    stats.end(SECOND_US, now * SECOND_US, SECOND_US);
+  }
+}
+
+TEST(StallLog, AWaitThatEndsAtLastIsToldOfOnceMore) {
+  Stall_stats stats;
+  stats.begin();
+  stats.log_line(0, SECOND_US);
+  EXPECT_EQ(stats.log_line(5 * SECOND_US, SECOND_US).waiting, 1u);
+  stats.end(6 * SECOND_US, 6 * SECOND_US, SECOND_US);
+
+  const Stall_log_line line = stats.log_line(15 * SECOND_US, SECOND_US);
+  EXPECT_EQ(line.count, 1u);
+  EXPECT_EQ(line.max_us, 6 * SECOND_US);
+  EXPECT_EQ(line.waiting, 0u);
+  EXPECT_EQ(line.waiting_us, 0u);
 }
 
 }  // namespace

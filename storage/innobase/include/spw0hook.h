@@ -202,6 +202,16 @@ class Stall_timer {
   std::chrono::steady_clock::time_point m_start{NOT_WAITING};
 };
 
+/** Times one wait of this thread, from here on to the end of the scope. */
+class Stall_wait {
+ public:
+  /** @param[in]  kind  what the thread waits for */
+  explicit Stall_wait(Stall kind) : m_timer(kind) { m_timer.begin(); }
+
+ private:
+  Stall_timer m_timer;
+};
+
 /** Times the extension of a data file by this thread, and makes it known to
 File_extend_wait_timer while it lasts. */
 class File_extend_timer {

@@ -18,6 +18,7 @@ of the server; any thread reads them, no latch is taken. */
 
 #include <cstdint>
 
+#include "policy/redo0limits.h"
 #include "policy/stall0stats.h"
 #include "spw0hook.h"
 
@@ -57,14 +58,11 @@ struct Redo_fill {
   uint64_t lsn_flushed{0};
   uint64_t lsn_last_checkpoint{0};
 
-  /** Ages of the last checkpoint: the one of now; above which pages are flushed
-  as fast as it goes; above which user threads wait; above which the log writer
-  does. Upstream's Log_files_capacity computes the three; of the first two the
-  margin for mini-transactions under way is taken, as upstream does. */
+  /** Age of the last checkpoint. */
   uint64_t age{0};
-  uint64_t sync_age{0};
-  uint64_t max_age{0};
-  uint64_t hard_age{0};
+
+  /** The ages at which InnoDB acts. */
+  Redo_limits limits;
 };
 
 /** @return how full the redo log is */

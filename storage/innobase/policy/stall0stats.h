@@ -111,13 +111,25 @@ struct Stall_summary {
   }
 };
 
-/** What a line of the error log says. */
+/** What is to be written to the error log. */
 struct Stall_log_line {
-  /** Waits longer than the threshold since the last line; 0: no line. */
-  uint64_t count;
+  /** Waits that have ended since the last line and were longer than the
+  threshold. */
+  uint64_t count{0};
 
   /** The longest of them, in microseconds. */
-  uint64_t max_us;
+  uint64_t max_us{0};
+
+  /** Waits that have not ended, if none has ended for longer than the
+  threshold. */
+  uint64_t waiting{0};
+
+  /** For how long none has, in microseconds; a wait of now began before that.
+   */
+  uint64_t waiting_us{0};
+
+  /** @return whether there is anything to write */
+  bool is_due() const { return count != 0 || waiting != 0; }
 };
 
 /** Shortest time between two lines about the same thing, in microseconds: often
@@ -169,21 +181,68 @@ class Stall_stats {
     return summary;
   }
 
-  /** Whether to write to the error log. What is returned is not returned again.
-  @param[in]  now_us  time, as for end()
+  /** Whether to write to the error log. To be called about once a second, or
+  more often. Waits that have ended are not returned again.
+  @param[in]  now_us        time, as for end()
+  @param[in]  threshold_us  what is not longer is not written of; 0: nothing is
   @return what to write */
-  Stall_log_line log_line(uint64_t now_us) {
-    if (m_log_count.load(std::memory_order_relaxed) == 0 ||
-        (m_logged && now_us - m_logged_us < STALL_LOG_INTERVAL_US)) {
-      return {.count = 0, .max_us = 0};
+  Stall_log_line log_line(uint64_t now_us, uint64_t threshold_us) {
+    Stall_log_line line;
+    const Stuck stuck = look_for_stuck(now_us);
+
+    if (threshold_us == 0) {
+      m_log_count.store(0, std::memory_order_relaxed);
+      m_log_max_us.store(0, std::memory_order_relaxed);
+      return line;
     }
+
+    const bool is_stuck = stuck.duration_us > threshold_us;
+
+    if ((m_log_count.load(std::memory_order_relaxed) == 0 && !is_stuck) ||
+        (m_logged && now_us - m_logged_us < STALL_LOG_INTERVAL_US)) {
+      return line;
+    }
+
     m_logged = true;
     m_logged_us = now_us;
-    return {.count = m_log_count.exchange(0, std::memory_order_acquire),
-            .max_us = m_log_max_us.exchange(0, std::memory_order_relaxed)};
+    line.count = m_log_count.exchange(0, std::memory_order_acquire);
+    line.max_us = m_log_max_us.exchange(0, std::memory_order_relaxed);
+    if (is_stuck) {
+      line.waiting = stuck.waiting;
+      line.waiting_us = stuck.duration_us;
+    }
+    return line;
   }
 
  private:
+  /** Waits of now, and for how long none has ended. */
+  struct Stuck {
+    uint64_t waiting;
+    uint64_t duration_us;
+  };
+
+  /** Where some wait and none ends from one call to the next, one of those that
+  waited at the first call waits still: there is no need to know which.
+  @param[in]  now_us  time
+  @return what is known */
+  Stuck look_for_stuck(uint64_t now_us) {
+    /* A wait that ends between the two loads looks as if it went on, but the
+    next call sees that one has ended. */
+    const uint64_t ended = m_ended.load(std::memory_order_relaxed);
+    const uint64_t begun = m_begun.load(std::memory_order_relaxed);
+
+    if (begun <= ended) {
+      m_is_stuck = false;
+      return {.waiting = 0, .duration_us = 0};
+    }
+    if (!m_is_stuck || m_stuck_ended != ended) {
+      m_is_stuck = true;
+      m_stuck_ended = ended;
+      m_stuck_since_us = now_us;
+    }
+    return {.waiting = begun - ended, .duration_us = now_us - m_stuck_since_us};
+  }
+
   /** Set a variable to a value unless it has a higher one. */
   static void raise(std::atomic<uint64_t> &variable, uint64_t value) {
     uint64_t old = variable.load(std::memory_order_relaxed);
@@ -207,6 +266,12 @@ class Stall_stats {
   /** When the last line was written, if one was; log_line()'s thread only. */
   bool m_logged{false};
   uint64_t m_logged_us{0};
+
+  /** Whether some waited when log_line() was called last; then how many had
+  ended by then and since when it has been as many. log_line()'s thread only. */
+  bool m_is_stuck{false};
+  uint64_t m_stuck_ended{0};
+  uint64_t m_stuck_since_us{0};
 };
 
 }  // namespace spw

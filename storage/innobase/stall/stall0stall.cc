@@ -71,9 +71,6 @@ static std::atomic<uint64_t> s_file_extend_bytes{0};
 /** The threads that extend a data file now; an empty ID where there is none. */
 static std::atomic<std::thread::id> s_extending[16];
 
-/** How many of them there are: a hint, to look no further where it is 0. */
-static std::atomic<uint32_t> s_n_extending{0};
-
 /** What was flushed for one cause. */
 struct Flush_counters {
   std::atomic<uint64_t> batches{0};
@@ -108,6 +105,11 @@ static uint64_t to_us(steady_clock::time_point time) {
   return duration_cast<microseconds>(time.time_since_epoch()).count();
 }
 
+/** @return innodb_stall_log_threshold_ms, in microseconds */
+static uint64_t log_threshold_us() {
+  return uint64_t{stall_log_threshold_ms} * 1000;
+}
+
 static Stall_stats &stats_of(Stall kind) {
   return s_stalls[static_cast<size_t>(kind)];
 }
@@ -121,7 +123,7 @@ void stall_end(Stall kind, steady_clock::time_point start) {
   const auto now = steady_clock::now();
 
   stats_of(kind).end(duration_cast<microseconds>(now - start).count(),
-                     to_us(now), uint64_t{stall_log_threshold_ms} * 1000);
+                     to_us(now), log_threshold_us());
 }
 
 Stall_summary stall_summary(Stall kind) { return stats_of(kind).summary(); }
@@ -133,7 +135,6 @@ void File_extend_timer::begin() {
     std::thread::id none{};
     if (s_extending[i].compare_exchange_strong(none,
                                                std::this_thread::get_id())) {
-      s_n_extending.fetch_add(1);
       m_place = i;
       return;
     }
@@ -142,16 +143,11 @@ void File_extend_timer::begin() {
 
 File_extend_timer::~File_extend_timer() {
   if (m_place != NOWHERE) {
-    s_n_extending.fetch_sub(1);
     s_extending[m_place].store(std::thread::id{});
   }
 }
 
 File_extend_wait_timer::File_extend_wait_timer(const rw_lock_t *latch) {
-  if (s_n_extending.load() == 0) {
-    return;
-  }
-
   /* writer_thread is that of the holder only where recursive is set, before and
   after it is read: see rw_lock_t. */
   if (!latch->recursive.load()) {
@@ -220,21 +216,12 @@ Redo_fill redo_fill() {
   fill.age = fill.lsn_current - fill.lsn_last_checkpoint;
 
   const Log_files_capacity &capacity = log_sys->m_capacity;
-  const lsn_t margin = log_free_check_margin(*log_sys);
-  const auto less_margin = [margin](lsn_t age) {
-    return age > margin ? age - margin : 0;
-  };
-  fill.sync_age = less_margin(capacity.adaptive_flush_max_age());
-  fill.max_age = less_margin(capacity.soft_logical_capacity());
-  fill.hard_age = capacity.hard_logical_capacity();
+  fill.limits =
+      redo_limits({.adaptive_flush_max_age = capacity.adaptive_flush_max_age(),
+                   .soft_logical_capacity = capacity.soft_logical_capacity(),
+                   .hard_logical_capacity = capacity.hard_logical_capacity(),
+                   .free_check_margin = log_free_check_margin(*log_sys)});
   return fill;
-}
-
-/** @param[in]  part   a part
-@param[in]  whole  what it is a part of
-@return the part in percent; 0 if the whole is */
-static double percent(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / whole;
 }
 
 static void print_fill(FILE *file) {
@@ -251,9 +238,9 @@ static void print_fill(FILE *file) {
           ", the log writer above %" PRIu64
           "\n"
           "Dirty pages %lu of %lu, %.1f %% of the buffer pool's data pages\n",
-          fill.age, percent(fill.age, fill.sync_age), fill.sync_age,
-          fill.max_age, fill.hard_age, n_dirty, n_lru + n_free,
-          buf_get_modified_ratio_pct());
+          fill.age, percent_of(fill.age, fill.limits.sync_age),
+          fill.limits.sync_age, fill.limits.max_age, fill.limits.hard_age,
+          n_dirty, n_lru + n_free, buf_get_modified_ratio_pct());
 }
 
 static void print_flushing(FILE *file) {
@@ -324,18 +311,24 @@ void stall_print(FILE *file) {
 }
 
 void stall_log() {
+  constexpr char SEE[] =
+      " See FLUSHING AND STALLS in SHOW ENGINE INNODB STATUS.";
   const uint64_t now_us = to_us(steady_clock::now());
 
   for (const Stall_names &names : s_stall_names) {
-    const Stall_log_line line = stats_of(names.kind).log_line(now_us);
+    const Stall_log_line line =
+        stats_of(names.kind).log_line(now_us, log_threshold_us());
 
     if (line.count != 0) {
       ib::warn() << "Waits " << names.phrase << ": " << line.count
                  << " longer than innodb_stall_log_threshold_ms since the last"
                     " such message, the longest "
-                 << line.max_us / 1000
-                 << " ms. See FLUSHING AND STALLS in SHOW ENGINE INNODB"
-                    " STATUS.";
+                 << line.max_us / 1000 << " ms." << SEE;
+    }
+    if (line.waiting != 0) {
+      ib::warn() << "Waits " << names.phrase << ": " << line.waiting
+                 << " go on and none has ended for " << line.waiting_us / 1000
+                 << " ms, longer than innodb_stall_log_threshold_ms." << SEE;
     }
   }
 }
