@@ -68,14 +68,17 @@ def need_space(directory, needed_bytes, purpose):
 
 @contextlib.contextmanager
 def flocked(path, waiting_for):
-    """Hold the lock of a file, which is created; say what is waited for if another process holds it."""
-    with open(path, "w") as file:
+    """Hold the lock of a folder, or of a file, which is created; say what is waited for if another process holds it."""
+    file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
+    try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say(f"another command {waiting_for}; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(file)
 
 
 @contextlib.contextmanager

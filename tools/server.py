@@ -23,7 +23,7 @@ import time
 import zlib
 from pathlib import Path
 
-from common import BUILD, REPO, Failure, locked, main, need_space, say
+from common import BUILD, REPO, Failure, flocked, main, need_space, say
 
 VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").absolute()
 DATA = VAR / "data"
@@ -169,9 +169,7 @@ def error_log_tail(begin):
 
 
 def initialise():
-    """Make var/: marker, configuration, data directory. What is there already is kept."""
-    check_var()
-    VAR.mkdir(parents=True, exist_ok=True)
+    """Fill var/: marker, configuration, data directory. What is there already is kept."""
     if not MARKER.exists():
         need_space(VAR, DATA_BYTES, "the data directory")
         MARKER.write_text(json.dumps({"home": str(VAR)}))
@@ -190,10 +188,10 @@ def initialise():
         fresh.rename(DATA)
 
 
-def client(*arguments, check=True):
+def client(*arguments):
     command = [program("mysql"), f"--defaults-file={CONFIG}", "--batch", "--skip-column-names", *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if check and result.returncode != 0:
+    if result.returncode != 0:
         raise Failure(f"the server answers: {result.stderr.strip()}")
     return result.stdout
 
@@ -205,8 +203,15 @@ def answers():
     return result.returncode == 0 or "Access denied" in result.stderr
 
 
+def var_locked():
+    """Hold the lock of the folder var/, so that one command at a time starts or stops its server."""
+    return flocked(VAR, f"starts or stops the server of {VAR}")
+
+
 def start():
-    with locked("server"):
+    VAR.mkdir(parents=True, exist_ok=True)
+    with var_locked():
+        check_var()
         start_locked()
 
 
@@ -275,7 +280,15 @@ def socket_answers(path):
 
 
 def stop():
-    check_var()
+    if not VAR.exists():
+        say("the server does not run")
+        return
+    with var_locked():
+        check_var()
+        stop_locked()
+
+
+def stop_locked():
     pid = running()
     if pid is None:
         say("the server does not run")

@@ -111,13 +111,14 @@ class Base:
     """Where the base is and which one it is.
 
     path is an archive or a directory. identity changes whenever the content may have: the SHA-256 of an archive, a
-    digest of names, sizes and times of a directory.
+    digest of names, sizes and times of a directory. is_pinned: its SHA-256 is the one that UPSTREAM names.
     """
 
-    def __init__(self, path, identity, label):
+    def __init__(self, path, identity, label, is_pinned=False):
         self.path = path
         self.identity = identity
         self.label = label
+        self.is_pinned = is_pinned
 
 
 def known_digest(path, record):
@@ -143,6 +144,14 @@ def version_of(text, where):
     return version
 
 
+def version_of_tree(tree, where):
+    """The version of a tree, or of what was unpacked from an archive; where: its name for the user."""
+    version_file = tree / "MYSQL_VERSION"
+    if not version_file.is_file():
+        raise Failure(f"{where} is not a MySQL source tree or archive: it has no MYSQL_VERSION")
+    return version_of(version_file.read_text(), where)
+
+
 def check_archive(path):
     """Fail unless the archive is complete, and one of a version that this fork builds on. Reads all of it."""
     command = ["tar", "-x", "-O", "--wildcards", "--no-wildcards-match-slash", "-f", str(path), "*/MYSQL_VERSION"]
@@ -165,10 +174,9 @@ def tree_digest(root):
 def users_base(path):
     """The base that SPILLWAY_UPSTREAM names."""
     if path.is_dir():
-        version_file = path / "MYSQL_VERSION"
-        if not version_file.is_file() or not (path / "storage/innobase").is_dir():
-            raise Failure(f"{path} is not a MySQL source tree (no MYSQL_VERSION, storage/innobase)")
-        version = version_of(version_file.read_text(), path)
+        version = version_of_tree(path, path)
+        if not (path / "storage/innobase").is_dir():
+            raise Failure(f"{path} is not a MySQL source tree: it has no storage/innobase")
         return Base(path, "tree " + tree_digest(path), f"{path} ({version})")
     if path.is_file():
         if not tarfile.is_tarfile(path):
@@ -193,7 +201,7 @@ def pinned_base():
         verify(target, pin)
     if known_digest(target, BUILD / "pinned-base.json") != pin["sha256"]:
         verify(target, pin)
-    return Base(target, "sha256 " + pin["sha256"], f"{pin['name']} {pin['version']}")
+    return Base(target, "sha256 " + pin["sha256"], f"{pin['name']} {pin['version']}", is_pinned=True)
 
 
 def unpack(archive, target):
@@ -214,10 +222,7 @@ def unpack(archive, target):
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{archive} could not be unpacked (truncated, or no space?): {result.stderr.strip()[-400:]}")
-    version_file = target / "MYSQL_VERSION"
-    if not version_file.is_file():
-        raise Failure(f"{archive} is not a MySQL source archive: it has no MYSQL_VERSION")
-    version_of(version_file.read_text(), archive)
+    version_of_tree(target, archive)
 
 
 def copy_tree(source, target):
@@ -370,10 +375,7 @@ def rebase(old, new):
     with tempfile.TemporaryDirectory(prefix="spillway-rebase-") as folder:
         trees = [some_files(path, names, Path(folder) / which) for which, path in (("old", old), ("new", new))]
         for tree, path in zip(trees, (old, new), strict=True):
-            version_file = tree / "MYSQL_VERSION"
-            if not version_file.is_file():
-                raise Failure(f"{path} is not a MySQL source archive: it has no MYSQL_VERSION")
-            version_of(version_file.read_text(), path)
+            version_of_tree(tree, path)
         patchqueue.rebase(*trees)
 
 
@@ -394,7 +396,7 @@ def run():
             return
         base = obtain_base()
         if arguments.command == "fetch":
-            if base.path.is_file():
+            if base.path.is_file() and not base.is_pinned:
                 check_archive(base.path)
             say(f"the base is {base.path}")
         else:

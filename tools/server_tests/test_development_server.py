@@ -11,6 +11,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from scratch import CLIENT
+
 TOOL = Path(__file__).resolve().parent.parent / "server.py"
 
 
@@ -21,9 +23,13 @@ class Server(unittest.TestCase):
         self.var = Path(folder.name) / "var"
         self.addCleanup(self.tool, "stop")
 
+    def tool_options(self):
+        """For subprocess: the tool works on this test's var/."""
+        return {"text": True, "env": os.environ | {"SPILLWAY_VAR": str(self.var)}}
+
     def tool(self, *arguments):
-        return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True, check=False,
-                              env=os.environ | {"SPILLWAY_VAR": str(self.var)})  # fmt: skip
+        command = [sys.executable, TOOL, *arguments]
+        return subprocess.run(command, capture_output=True, check=False, **self.tool_options())
 
     def works(self, *arguments):
         result = self.tool(*arguments)
@@ -70,8 +76,7 @@ class Server(unittest.TestCase):
     def begin(self):
         """The tool, starting the server."""
         return subprocess.Popen([sys.executable, TOOL, "start"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, env=os.environ | {"SPILLWAY_VAR": str(self.var)},
-                                start_new_session=True)  # fmt: skip
+                                start_new_session=True, **self.tool_options())  # fmt: skip
 
     def test_interrupted_start_leaves_no_server(self):
         self.works("start")
@@ -101,8 +106,7 @@ class Server(unittest.TestCase):
 
     def test_roots_password_is_another(self):
         self.works("start")
-        mysql = Path(__file__).resolve().parents[2] / "build/fork/release/runtime_output_directory/mysql"
-        command = [mysql, f"--defaults-file={self.var}/my.cnf", "-e", "ALTER USER root@localhost IDENTIFIED BY 'p'"]
+        command = [CLIENT, f"--defaults-file={self.var}/my.cnf", "-e", "ALTER USER root@localhost IDENTIFIED BY 'p'"]
         subprocess.run(command, check=True)
         self.works("stop")
         self.works("start")

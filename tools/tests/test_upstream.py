@@ -113,7 +113,7 @@ class Base(Trees):
     def test_not_mysql(self):
         make_archive(self.archive, files={"README": "something else\n"})
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
-            self.refused(self.fork, "not a MySQL source archive")
+            self.refused(self.fork, "not a MySQL source tree or archive")
 
     def test_not_9_7(self):
         make_archive(self.archive, version=(8, 4))
