@@ -19,10 +19,14 @@ STOP_SECONDS = 120
 
 
 class Scratch:
-    """One data directory, served by one mysqld at a time; the folder and the server end with the context."""
+    """One data directory, served by one mysqld at a time; the folder and the server end with the context. The folder is
+    in parent, whose name is short: the socket is there, too."""
+
+    def __init__(self, parent="/tmp"):
+        self.parent = parent
 
     def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
+        self.folder = tempfile.TemporaryDirectory(prefix="spw-", dir=self.parent)
         self.path = Path(self.folder.name)
         self.data = self.path / "data"
         self.log = self.path / "error.log"

@@ -1,0 +1,101 @@
+"""A device that writes slowly: who waits for it is seen, and nobody waits for what there is enough of."""
+
+import contextlib
+import subprocess
+import time
+import unittest
+
+from block_throttle import throttled
+from common import Skip
+from scratch import FORK, Scratch
+
+CONNECTIONS = 8
+LOAD_SECONDS = 120
+# As slow as a disk of the last century, so that a redo log of 8M is full at once on any machine.
+WRITE_IOPS = 200
+WRITE_BYTES_PER_S = 4 << 20
+OPTIONS = (
+    "--innodb-redo-log-capacity=8M",
+    "--innodb-buffer-pool-size=256M",
+    "--innodb-log-buffer-size=64M",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--skip-log-bin",
+    "--innodb-stall-log-threshold-ms=100",
+)
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id BIGINT PRIMARY KEY, a VARCHAR(4000) NOT NULL) CHARSET latin1 AUTOEXTEND_SIZE = 64M;
+DELIMITER |
+CREATE PROCEDURE d.fill() BEGIN
+  WHILE IS_USED_LOCK('go') IS NOT NULL DO
+    INSERT INTO d.t VALUES (FLOOR(RAND() * 1e9) * 1e9 + FLOOR(RAND() * 1e9), REPEAT('a', 3000));
+  END WHILE;
+END|
+"""
+
+
+class SlowDevice(unittest.TestCase):
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        self.scratch.initialise(FORK)
+
+    def stalls(self):
+        """What is known of all stalls: {(kind, figure): value}."""
+        found = {}
+        for line in self.scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb\\_stall\\_%'").splitlines():
+            name, value = line.split("\t")
+            for figure in ("count", "waiting", "time_us", "max_us", "p99_us", "over_10ms", "over_100ms", "over_1s"):
+                if name.endswith(f"_{figure}"):
+                    found[name.removeprefix("Innodb_stall_").removesuffix(f"_{figure}"), figure] = int(value)
+        return found
+
+    @contextlib.contextmanager
+    def load(self):
+        """CONNECTIONS clients insert as fast as it goes."""
+        clients = [self.client() for _ in range(1 + CONNECTIONS)]
+        clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
+        clients[0].stdin.flush()
+        self.assertEqual(clients[0].stdout.readline(), "1\n")
+        for client in clients[1:]:
+            client.stdin.write("CALL d.fill();\n")
+            client.stdin.flush()
+        try:
+            yield
+        finally:
+            for client in clients:
+                client.communicate(timeout=LOAD_SECONDS)
+        for client in clients:
+            self.assertEqual(client.returncode, 0)
+
+    def client(self):
+        return subprocess.Popen(self.scratch.client_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + LOAD_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.2)
+
+    def test_who_waits(self):
+        self.scratch.start(FORK, *OPTIONS)
+        self.scratch.sql(SETUP)
+        before = self.stalls()
+        try:
+            with throttled(self.scratch.process.pid, self.scratch.path, WRITE_IOPS, WRITE_BYTES_PER_S), self.load():
+                for figure in (("redo_space", "over_100ms"), ("doublewrite", "over_10ms")):
+                    self.wait_until(lambda figure=figure: self.stalls()[figure] > before[figure], figure)
+        except Skip as skip:
+            self.skipTest(str(skip))
+        after = self.stalls()
+        for kind in ("log_buffer", "free_page", "aio_read"):
+            self.assertEqual(after[kind, "count"], before[kind, "count"], kind)
+        for (kind, figure), value in after.items():
+            if figure == "waiting":
+                self.assertEqual(value, 0, kind)
+        self.assertRegex(self.scratch.log.read_text(), r"\[Warning\].* Waits for space in the redo log: \d+ longer than ")
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
+        self.assertEqual(self.scratch.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
