@@ -92,7 +92,8 @@ class SlowDevice(unittest.TestCase):
         for (kind, figure), value in after.items():
             if figure == "waiting":
                 self.assertEqual(value, 0, kind)
-        self.assertRegex(self.scratch.log.read_text(), r"\[Warning\].* Waits for space in the redo log: \d+ longer than ")
+        log = self.scratch.log.read_text()
+        self.assertRegex(log, r"\[Warning\].* Waits for space in the redo log: \d+ longer than ")
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
         self.assertEqual(self.scratch.end(), 0)
 
