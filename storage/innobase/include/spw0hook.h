@@ -234,14 +234,16 @@ class File_extend_timer {
   size_t m_place{NOWHERE};
 };
 
-/** Times a thread's sleep for an rw-latch if the thread that holds it extends a
-data file: that of an index, a page or a tablespace, whatever the extending
-thread has come with. A sleep that begins before the extension does is not
-noticed. */
+/** Times a thread's sleep for a latch if it is an rw-latch that is held by a
+thread which extends a data file: that of an index, a page or a tablespace,
+whatever the extending thread has come with. A sleep that begins before the
+extension does is not noticed. */
 class File_extend_wait_timer {
  public:
-  /** @param[in]  latch  the latch that this thread is about to sleep for */
-  explicit File_extend_wait_timer(const rw_lock_t *latch);
+  /** @param[in]  request_type  what this thread is about to sleep for, as the
+  wait array knows it: RW_LOCK_S, ..., or a mutex
+  @param[in]  latch         the latch; not looked at if it is a mutex */
+  File_extend_wait_timer(ulint request_type, const rw_lock_t *latch);
 
  private:
   Stall_timer m_stall{Stall::FILE_EXTEND_WAIT};

@@ -147,7 +147,13 @@ File_extend_timer::~File_extend_timer() {
   }
 }
 
-File_extend_wait_timer::File_extend_wait_timer(const rw_lock_t *latch) {
+File_extend_wait_timer::File_extend_wait_timer(ulint request_type,
+                                               const rw_lock_t *latch) {
+  if (request_type != RW_LOCK_S && request_type != RW_LOCK_SX &&
+      request_type != RW_LOCK_X) {
+    return;
+  }
+
   /* writer_thread is that of the holder only where recursive is set, before and
   after it is read: see rw_lock_t. */
   if (!latch->recursive.load()) {
