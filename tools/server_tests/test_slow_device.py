@@ -2,9 +2,12 @@
 
 import contextlib
 import subprocess
+import sys
 import time
 import unittest
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from block_throttle import throttled
 from common import Skip
 from scratch import FORK, Scratch
@@ -16,12 +19,18 @@ WRITE_IOPS = 200
 WRITE_BYTES_PER_S = 4 << 20
 OPTIONS = (
     "--innodb-redo-log-capacity=8M",
-    "--innodb-buffer-pool-size=256M",
+    "--innodb-buffer-pool-size=1G",
+    "--innodb-buffer-pool-instances=2",
+    "--innodb-page-cleaners=2",
     "--innodb-log-buffer-size=64M",
     "--innodb-flush-log-at-trx-commit=0",
     "--skip-log-bin",
     "--innodb-stall-log-threshold-ms=100",
+    "--innodb-monitor-enable=dblwr_flush_wait_events",
 )
+# Upstream's metric of the waits for a doublewrite batch to reach the data files. Until these are synced, the next batch
+# waits for the segment.
+BATCH_WAITS = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'dblwr_flush_wait_events'"
 SETUP = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id BIGINT PRIMARY KEY, a VARCHAR(4000) NOT NULL) CHARSET latin1 AUTOEXTEND_SIZE = 64M;
@@ -48,6 +57,15 @@ class SlowDevice(unittest.TestCase):
                 if name.endswith(f"_{figure}"):
                     found[name.removeprefix("Innodb_stall_").removesuffix(f"_{figure}"), figure] = int(value)
         return found
+
+    def segment_waits(self):
+        """Waits for a segment of the doublewrite buffer: those which are not for a batch, that are read later."""
+        return self.stalls()["doublewrite", "count"] - int(self.scratch.sql(BATCH_WAITS))
+
+    def segment_waits_from_now(self):
+        """A condition: there have been some. What begins between the two looks can be one too many."""
+        before = self.segment_waits()
+        return lambda: self.segment_waits() > before + 1
 
     @contextlib.contextmanager
     def load(self):
@@ -84,6 +102,9 @@ class SlowDevice(unittest.TestCase):
             with throttled(self.scratch.process.pid, self.scratch.path, WRITE_IOPS, WRITE_BYTES_PER_S), self.load():
                 for figure in (("redo_space", "over_100ms"), ("doublewrite", "over_10ms")):
                     self.wait_until(lambda figure=figure: self.stalls()[figure] > before[figure], figure)
+                for mode in ("ON", "DETECT_ONLY"):
+                    self.scratch.sql(f"SET GLOBAL innodb_doublewrite = {mode}")
+                    self.wait_until(self.segment_waits_from_now(), f"segments, innodb_doublewrite = {mode}")
         except Skip as skip:
             self.skipTest(str(skip))
         after = self.stalls()
