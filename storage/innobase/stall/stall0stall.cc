@@ -333,7 +333,8 @@ void stall_log() {
     }
     if (line.waiting != 0) {
       ib::warn() << "Waits " << names.phrase << ": " << line.waiting
-                 << " go on and none has ended for " << line.waiting_us / 1000
+                 << " under way, and none has ended for "
+                 << line.waiting_us / 1000
                  << " ms, longer than innodb_stall_log_threshold_ms." << SEE;
     }
   }
