@@ -44,25 +44,50 @@ def limits(root, device, write_iops, write_bytes_per_s):
     }
 
 
+def group_of(process_id, parent, controller):
+    """The control group of this controller, "" for version 2, that a process is in."""
+    for line in Path(f"/proc/{process_id}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return parent / path.lstrip("/")
+    raise Failure(f"/proc/{process_id}/cgroup names no control group of '{controller}'")
+
+
+@contextlib.contextmanager
+def controller_enabled(parent):
+    """In version 2, have the groups below parent throttle."""
+    file = parent / "cgroup.subtree_control"
+    was_enabled = "io" in file.read_text().split()
+    write(file, "+io")
+    try:
+        yield
+    finally:
+        if not was_enabled:
+            write(file, "-io")
+
+
 @contextlib.contextmanager
 def throttled(process_id, path, write_iops, write_bytes_per_s, root=CGROUPS):
     """While this lasts, a process and what it starts do at most so many writes, and write so many bytes, a second to
     the disk that holds path."""
     parent, files = limits(root, device_of(path), write_iops, write_bytes_per_s)
-    processes = parent / "cgroup.procs"
-    if not os.access(processes, os.W_OK):
-        raise Skip(f"{processes} is not there or may not be written: no root, a container, or no such control groups")
-    if "io.max" in files:
-        write(parent / "cgroup.subtree_control", "+io")
+    if not os.access(parent / "cgroup.procs", os.W_OK):
+        raise Skip(f"{parent}/cgroup.procs is not there or not to be written: no root, a container, no such groups")
+    is_version_2 = "io.max" in files
+    before = group_of(process_id, parent, "" if is_version_2 else "blkio")
     group = parent / f"spillway-{process_id}"
-    group.mkdir()
-    try:
-        for name, text in files.items():
-            write(group / name, text)
-        write(group / "cgroup.procs", str(process_id))
-        yield
-    finally:
-        for number in (group / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):
-                processes.write_text(number)
-        group.rmdir()
+    with controller_enabled(parent) if is_version_2 else contextlib.nullcontext():
+        try:
+            group.mkdir()
+        except OSError as error:
+            raise Failure(f"{group} cannot be made: {error.strerror}; a killed test may have left it") from error
+        try:
+            for name, text in files.items():
+                write(group / name, text)
+            write(group / "cgroup.procs", str(process_id))
+            yield
+        finally:
+            for number in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    (before / "cgroup.procs").write_text(number)
+            group.rmdir()

@@ -49,11 +49,11 @@ class SlowDevice(unittest.TestCase):
         self.scratch.initialise(FORK)
 
     def stalls(self):
-        """What is known of all stalls: {(kind, figure): value}."""
+        """Some of what is known of all stalls: {(kind, figure): value}."""
         found = {}
         for line in self.scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb\\_stall\\_%'").splitlines():
             name, value = line.split("\t")
-            for figure in ("count", "waiting", "time_us", "max_us", "p99_us", "over_10ms", "over_100ms", "over_1s"):
+            for figure in ("count", "waiting", "over_10ms", "over_100ms"):
                 if name.endswith(f"_{figure}"):
                     found[name.removeprefix("Innodb_stall_").removesuffix(f"_{figure}"), figure] = int(value)
         return found
@@ -116,7 +116,7 @@ class SlowDevice(unittest.TestCase):
             self.assertEqual(after[kind, "count"], before[kind, "count"], kind)
         self.wait_until(lambda: self.waiting() == 0, "a stall goes on")
         log = self.scratch.log.read_text()
-        self.assertRegex(log, r"\[Warning\].* Waits for space in the redo log: \d+ longer than ")
+        self.assertRegex(log, r"\[Warning\].* Waits for space in the redo log, longer than \S+: \d+ since the last ")
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
         self.assertEqual(self.scratch.end(), 0)
 

@@ -90,7 +90,7 @@ TEST(StallStats, LongerThanABound) {
 TEST(StallStats, DecadesEndAtTheirBound) {
   Stall_stats stats;
   uint64_t bound = 10;
-  for (size_t decade = 0; decade + 1 < STALL_DECADES; ++decade, bound *= 10) {
+  for (size_t decade = 1; decade + 1 < STALL_DECADES; ++decade, bound *= 10) {
     for (const uint64_t duration :
          {bound / 10 + 1, bound / 5, bound / 2, bound}) {
       stats.begin();
@@ -103,7 +103,8 @@ TEST(StallStats, DecadesEndAtTheirBound) {
     stats.end(duration, 1, 0);
   }
 
-  const std::array<uint64_t, STALL_DECADES> expected{6, 4, 4, 4, 4, 4, 4, 4, 2};
+  const std::array<uint64_t, STALL_DECADES> expected{2, 4, 4, 4, 4,
+                                                     4, 4, 4, 4, 2};
   EXPECT_EQ(stats.summary().decades(), expected);
 }
 
@@ -206,6 +207,32 @@ TEST(StallLog, WhatWasNotWrittenBeforeItWasOffIsNotWrittenLater) {
   wait(&stats, 2'000, 1);
   EXPECT_FALSE(stats.log_line(2, 0).is_due());
   EXPECT_FALSE(stats.log_line(3, THRESHOLD_US).is_due());
+}
+
+TEST(StallLog, WhatIsNotLongerThanAHigherThresholdIsNotWritten) {
+  Stall_stats stats;
+  wait(&stats, 2'000, 1);
+  EXPECT_FALSE(stats.log_line(2, 2 * THRESHOLD_US).is_due());
+  EXPECT_FALSE(stats.log_line(3, THRESHOLD_US).is_due());
+
+  wait(&stats, 2'000, 4);
+  wait(&stats, 5'000, 5);
+  EXPECT_EQ(stats.log_line(6, 2 * THRESHOLD_US).max_us, 5'000u);
+}
+
+TEST(StallLog, OneLineTellsOfBothThoseThatHaveEndedAndThoseThatHaveNot) {
+  Stall_stats stats;
+  wait(&stats, 2 * SECOND_US, 1, SECOND_US);
+  EXPECT_EQ(stats.log_line(2, SECOND_US).count, 1u);
+  wait(&stats, 3 * SECOND_US, 3, SECOND_US);
+  stats.begin();
+  stats.log_line(2 * SECOND_US, SECOND_US);
+
+  const Stall_log_line line = stats.log_line(11 * SECOND_US, SECOND_US);
+  EXPECT_EQ(line.count, 1u);
+  EXPECT_EQ(line.max_us, 3 * SECOND_US);
+  EXPECT_EQ(line.waiting, 1u);
+  EXPECT_EQ(line.waiting_us, 9 * SECOND_US);
 }
 
 TEST(StallLog, OneLineAnIntervalTellsOfAllSinceTheLast) {

@@ -152,7 +152,7 @@ enum class Stall {
   /** A thread that extends a data file. */
   FILE_EXTEND,
   /** A thread, for another one that extends a file. */
-  FILE_EXTEND_WAIT,
+  FILE_EXTEND_OTHERS,
   /** A thread that writes pages, for room in the doublewrite buffer. */
   DOUBLEWRITE,
   N
@@ -246,7 +246,7 @@ class File_extend_wait_timer {
   File_extend_wait_timer(ulint request_type, const rw_lock_t *latch);
 
  private:
-  Stall_timer m_stall{Stall::FILE_EXTEND_WAIT};
+  Stall_timer m_stall{Stall::FILE_EXTEND_OTHERS};
 };
 
 /** Note that a data file has been extended.

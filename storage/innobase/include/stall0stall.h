@@ -32,6 +32,11 @@ extern unsigned long stall_log_threshold_ms;
 @return the waits for it */
 Stall_summary stall_summary(Stall kind);
 
+/** @param[in]  summary  the waits for one thing
+@return seconds since the last one has ended; since the server started, if none
+has */
+uint64_t stall_since_last_s(const Stall_summary &summary);
+
 /** @return bytes that data files have been extended by */
 uint64_t file_extend_bytes();
 

@@ -36,8 +36,8 @@ inline constexpr std::array<uint64_t, 25> STALL_BOUNDS_US{
 /** Number of buckets: the last one has what is longer than the last bound. */
 inline constexpr size_t STALL_BUCKETS = STALL_BOUNDS_US.size() + 1;
 
-/** Number of decades, from 10 us to 100 s, and one for what is longer. */
-inline constexpr size_t STALL_DECADES = 9;
+/** Number of decades, from 1 us to 100 s, and one for what is longer. */
+inline constexpr size_t STALL_DECADES = 10;
 
 /** @param[in]  duration_us  a duration, in microseconds
 @return its bucket, 0 to STALL_BUCKETS - 1 */
@@ -77,13 +77,13 @@ struct Stall_summary {
   }
 
   /** @return the buckets in coarser steps: waits that have ended and took at
-  most 10 us, more than that and at most 100 us, and so on to 100 s, and longer
+  most 1 us, more than that and at most 10 us, and so on to 100 s, and longer
 */
   std::array<uint64_t, STALL_DECADES> decades() const {
     std::array<uint64_t, STALL_DECADES> decades{};
     for (size_t i = 0; i < STALL_BUCKETS; ++i) {
-      /* Three buckets end a decade; the first has that of 1 us, too. */
-      decades[i == 0 ? 0 : (i - 1) / 3] += buckets[i];
+      /* The first bucket is the first decade, three more each of the others. */
+      decades[(i + 2) / 3] += buckets[i];
     }
     return decades;
   }
@@ -190,9 +190,15 @@ class Stall_stats {
     Stall_log_line line;
     const Stuck stuck = look_for_stuck(now_us);
 
-    if (threshold_us == 0) {
+    /* Those that were longer than a threshold of before may not be longer than
+    the one of now. */
+    if (m_log_count.load(std::memory_order_acquire) != 0 &&
+        (threshold_us == 0 ||
+         m_log_max_us.load(std::memory_order_relaxed) <= threshold_us)) {
       m_log_count.store(0, std::memory_order_relaxed);
       m_log_max_us.store(0, std::memory_order_relaxed);
+    }
+    if (threshold_us == 0) {
       return line;
     }
 

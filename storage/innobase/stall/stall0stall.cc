@@ -23,6 +23,7 @@ log. */
 #include "buf0flu.h"
 #include "log0log.h"
 #include "log0sys.h"
+#include "srv0srv.h"
 #include "stall0stall.h"
 #include "sync0rw.h"
 #include "ut0cpu_cache.h"
@@ -59,12 +60,15 @@ static constexpr Stall_names s_stall_names[] = {
     {Stall::AIO_READ, "AIO slot, read", "for an AIO slot to read"},
     {Stall::AIO_WRITE, "AIO slot, write", "for an AIO slot to write"},
     {Stall::FILE_EXTEND, "file extension", "to extend a data file"},
-    {Stall::FILE_EXTEND_WAIT, "file extension, others",
+    {Stall::FILE_EXTEND_OTHERS, "file extension, others",
      "for another thread to extend a data file"},
     {Stall::DOUBLEWRITE, "doublewrite", "for the doublewrite buffer"}};
 
 static_assert(std::size(s_stall_names) == static_cast<size_t>(Stall::N),
               "Each stall has names.");
+
+/** When the server started. */
+static const steady_clock::time_point s_start = steady_clock::now();
 
 static std::atomic<uint64_t> s_file_extend_bytes{0};
 
@@ -127,6 +131,14 @@ void stall_end(Stall kind, steady_clock::time_point start) {
 }
 
 Stall_summary stall_summary(Stall kind) { return stats_of(kind).summary(); }
+
+uint64_t stall_since_last_s(const Stall_summary &summary) {
+  const uint64_t last_us =
+      summary.last_us == 0 ? to_us(s_start) : summary.last_us;
+  const uint64_t now_us = to_us(steady_clock::now());
+
+  return (now_us - std::min(now_us, last_us)) / 1'000'000;
+}
 
 void File_extend_timer::begin() {
   m_stall.begin();
@@ -239,14 +251,17 @@ static void print_fill(FILE *file) {
 
   fprintf(file,
           "Checkpoint age %" PRIu64 ", %.1f %% of %" PRIu64
-          ", above which sync flushing begins\n"
+          ", above which sync flushing %s\n"
           "User threads wait for redo space above %" PRIu64
           ", the log writer above %" PRIu64
           "\n"
-          "Dirty pages %lu of %lu, %.1f %% of the buffer pool's data pages\n",
+          "Dirty pages %lu of %lu, %.1f %% of the buffer pool's data and free"
+          " pages\n",
           fill.age, percent_of(fill.age, fill.limits.sync_age),
-          fill.limits.sync_age, fill.limits.max_age, fill.limits.hard_age,
-          n_dirty, n_lru + n_free, buf_get_modified_ratio_pct());
+          fill.limits.sync_age,
+          srv_flush_sync ? "begins" : "would begin: innodb_flush_sync is OFF",
+          fill.limits.max_age, fill.limits.hard_age, n_dirty, n_lru + n_free,
+          percent_of(n_dirty, n_lru + n_free));
 }
 
 static void print_flushing(FILE *file) {
@@ -287,8 +302,9 @@ static void print_stalls(FILE *file) {
   }
 
   if (any) {
-    fprintf(file, "%-24s%9s%9s%9s%9s%9s%9s%9s%9s%9s\n", "Stalls up to", "10us",
-            "100us", "1ms", "10ms", "100ms", "1s", "10s", "100s", "longer");
+    fprintf(file, "%-24s%9s%9s%9s%9s%9s%9s%9s%9s%9s%9s\n", "Stalls up to",
+            "1us", "10us", "100us", "1ms", "10ms", "100ms", "1s", "10s", "100s",
+            "longer");
   }
   for (size_t i = 0; i < N; ++i) {
     if (summaries[i].last_us == 0) {
@@ -317,26 +333,31 @@ void stall_print(FILE *file) {
 }
 
 void stall_log() {
-  constexpr char SEE[] =
-      " See FLUSHING AND STALLS in SHOW ENGINE INNODB STATUS.";
   const uint64_t now_us = to_us(steady_clock::now());
 
   for (const Stall_names &names : s_stall_names) {
     const Stall_log_line line =
         stats_of(names.kind).log_line(now_us, log_threshold_us());
 
+    if (!line.is_due()) {
+      continue;
+    }
+
+    ib::warn warning;
+    warning << "Waits " << names.phrase << ", longer than"
+            << " innodb_stall_log_threshold_ms: ";
     if (line.count != 0) {
-      ib::warn() << "Waits " << names.phrase << ": " << line.count
-                 << " longer than innodb_stall_log_threshold_ms since the last"
-                    " such message, the longest "
-                 << line.max_us / 1000 << " ms." << SEE;
+      warning << line.count << " since the last such message, the longest "
+              << line.max_us / 1000 << " ms";
+    }
+    if (line.count != 0 && line.waiting != 0) {
+      warning << "; ";
     }
     if (line.waiting != 0) {
-      ib::warn() << "Waits " << names.phrase << ": " << line.waiting
-                 << " under way, and none has ended for "
-                 << line.waiting_us / 1000
-                 << " ms, longer than innodb_stall_log_threshold_ms." << SEE;
+      warning << line.waiting << " under way, and none has ended for "
+              << line.waiting_us / 1000 << " ms";
     }
+    warning << ". See FLUSHING AND STALLS in SHOW ENGINE INNODB STATUS.";
   }
 }
 

@@ -33,6 +33,7 @@ struct Stall_values {
   uint64_t over_10ms;
   uint64_t over_100ms;
   uint64_t over_1s;
+  uint64_t since_last_s;
 };
 
 /** What the status variables show. */
@@ -66,6 +67,8 @@ static Status_values s_values;
       SPW_STATUS("stall_" name "_over_1s",                                     \
                  stalls[size_t(Stall::kind)].over_1s),                         \
       SPW_STATUS("stall_" name "_p99_us", stalls[size_t(Stall::kind)].p99_us), \
+      SPW_STATUS("stall_" name "_since_last_s",                                \
+                 stalls[size_t(Stall::kind)].since_last_s),                    \
       SPW_STATUS("stall_" name "_time_us",                                     \
                  stalls[size_t(Stall::kind)].time_us),                         \
       SPW_STATUS("stall_" name "_waiting",                                     \
@@ -92,7 +95,8 @@ static Stall_values stall_values(Stall kind) {
           .p99_us = summary.percentile_us(99),
           .over_10ms = summary.longer_than(10'000),
           .over_100ms = summary.longer_than(100'000),
-          .over_1s = summary.longer_than(1'000'000)};
+          .over_1s = summary.longer_than(1'000'000),
+          .since_last_s = stall_since_last_s(summary)};
 }
 
 int show_status_variables(THD *, SHOW_VAR *var, char *) {
