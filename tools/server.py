@@ -216,8 +216,10 @@ def start():
 
 
 def take_signals(mask):
-    """In a process that is about to become mysqld: a signal that waits ends it here and now."""
+    """In a process that is about to become mysqld: a signal that waits was meant for this tool, which ends it."""
     for number in (signal.SIGINT, signal.SIGTERM):
+        # To ignore a signal is to drop one that waits.
+        signal.signal(number, signal.SIG_IGN)
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 

@@ -91,8 +91,8 @@ class Server(unittest.TestCase):
                 if "starting mysqld" in line:
                     break
             os.killpg(tool.pid, signal.SIGINT)
-            tool.stdout.read()
-        self.assertEqual(tool.returncode, 130)
+            output = tool.stdout.read()
+        self.assertEqual(tool.returncode, 130, output)
         servers = subprocess.run(["pgrep", "-f", f"defaults-file={self.var}/my.cnf"], capture_output=True, text=True,
                                  check=False).stdout  # fmt: skip
         self.assertEqual(servers, "")
