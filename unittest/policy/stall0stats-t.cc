@@ -74,6 +74,18 @@ TEST(StallStats, TheLongestAndTheLastAreKept) {
   EXPECT_EQ(stats.summary().time_us, 110u);
 }
 
+TEST(StallStats, TimeSinceTheLastOrSinceTheStart) {
+  Stall_stats stats;
+  EXPECT_EQ(stats.summary().since_last_us(500, 100), 400u);
+
+  stats.begin();
+  stats.end(10, 300, 0);
+  EXPECT_EQ(stats.summary().since_last_us(500, 100), 200u);
+
+  /* One that ends after the time was read. */
+  EXPECT_EQ(stats.summary().since_last_us(299, 100), 0u);
+}
+
 TEST(StallStats, LongerThanABound) {
   Stall_stats stats;
   for (const uint64_t duration : {9'999, 10'000, 10'001, 100'001, 2'000'000}) {

@@ -66,6 +66,14 @@ struct Stall_summary {
   /** Those that have ended, by duration. */
   std::array<uint64_t, STALL_BUCKETS> buckets{};
 
+  /** @param[in]  now_us    time, by the clock of last_us
+  @param[in]  start_us  when counting began, by the same clock
+  @return microseconds since the last one has ended; since the start, if none
+  has */
+  uint64_t since_last_us(uint64_t now_us, uint64_t start_us) const {
+    return now_us - std::min(now_us, last_us == 0 ? start_us : last_us);
+  }
+
   /** @param[in]  bound_us  one of STALL_BOUNDS_US
   @return waits that have ended and were longer than it */
   uint64_t longer_than(uint64_t bound_us) const {

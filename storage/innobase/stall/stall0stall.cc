@@ -133,11 +133,8 @@ void stall_end(Stall kind, steady_clock::time_point start) {
 Stall_summary stall_summary(Stall kind) { return stats_of(kind).summary(); }
 
 uint64_t stall_since_last_s(const Stall_summary &summary) {
-  const uint64_t last_us =
-      summary.last_us == 0 ? to_us(s_start) : summary.last_us;
-  const uint64_t now_us = to_us(steady_clock::now());
-
-  return (now_us - std::min(now_us, last_us)) / 1'000'000;
+  return summary.since_last_us(to_us(steady_clock::now()), to_us(s_start)) /
+         1'000'000;
 }
 
 void File_extend_timer::begin() {
@@ -294,7 +291,7 @@ static void print_stalls(FILE *file) {
             summary.max_us / 1e3);
     if (summary.last_us != 0) {
       fprintf(file, "%10.1f\n",
-              (now_us - std::min(now_us, summary.last_us)) / 1e6);
+              summary.since_last_us(now_us, to_us(s_start)) / 1e6);
       any = true;
     } else {
       fprintf(file, "%10s\n", "-");
