@@ -68,6 +68,10 @@ class Scratch:
         return [str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch",
                 "--unbuffered", "--skip-column-names"]  # fmt: skip
 
+    def session(self):
+        """A client that stays connected and carries out what is written to it."""
+        return subprocess.Popen(self.client_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
     def client(self, text):
         return subprocess.run(self.client_command(), input=text, capture_output=True, text=True, check=False)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import subprocess
 import sys
 import time
 import unittest
@@ -75,7 +74,7 @@ class SlowDevice(unittest.TestCase):
     @contextlib.contextmanager
     def load(self):
         """CONNECTIONS clients insert as fast as it goes."""
-        clients = [self.client() for _ in range(1 + CONNECTIONS)]
+        clients = [self.scratch.session() for _ in range(1 + CONNECTIONS)]
         clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
         clients[0].stdin.flush()
         self.assertEqual(clients[0].stdout.readline(), "1\n")
@@ -89,9 +88,6 @@ class SlowDevice(unittest.TestCase):
                 client.communicate(timeout=LOAD_SECONDS)
         for client in clients:
             self.assertEqual(client.returncode, 0)
-
-    def client(self):
-        return subprocess.Popen(self.scratch.client_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def wait_until(self, condition, what):
         deadline = time.monotonic() + LOAD_SECONDS

@@ -55,9 +55,7 @@ class StatementCost(unittest.TestCase):
             # connections which found out that the server is up, and all stay connected to the end.
             clients = []
             for script in (updates(1, WARM_UP), "", ""):
-                clients.append(
-                    subprocess.Popen(scratch.client_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-                )
+                clients.append(scratch.session())
                 self.carry_out(clients[-1], script)
             self.carry_out(clients[1], updates(WARM_UP + 1, UPDATES))
             self.carry_out(clients[2], updates(WARM_UP + UPDATES + 1, 3 * UPDATES))
