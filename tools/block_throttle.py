@@ -1,10 +1,12 @@
 """A slow block device for chosen processes, by the block throttle of Linux' control groups, version 1 or 2.
 
 What a process writes without O_DIRECT is throttled where that process itself has it written, as fsync() does; in
-version 2 also where the kernel does so later.
+version 2 also where the kernel does so later. The journal of a file system is written by a thread of the kernel, which
+version 1 throttles only where the whole disk is.
 """
 
 import contextlib
+import dataclasses
 import os
 from pathlib import Path
 
@@ -12,6 +14,25 @@ from common import Failure, Skip
 
 CGROUPS = Path("/sys/fs/cgroup")
 BLOCK_DEVICES = Path("/sys/dev/block")
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a device does in a second at most; None: as much as it can."""
+
+    read_iops: int | None = None
+    read_bytes_per_s: int | None = None
+    write_iops: int | None = None
+    write_bytes_per_s: int | None = None
+
+
+# The limits' names in version 1 and in version 2 of control groups.
+NAMES = {
+    "read_iops": ("read_iops", "riops"),
+    "read_bytes_per_s": ("read_bps", "rbps"),
+    "write_iops": ("write_iops", "wiops"),
+    "write_bytes_per_s": ("write_bps", "wbps"),
+}
 
 
 def device_of(path):
@@ -33,15 +54,14 @@ def write(file, text):
         raise Failure(f"{file} does not take '{text}': {error.strerror}") from error
 
 
-def limits(root, device, write_iops, write_bytes_per_s):
+def settings(root, device, limits):
     """The control group that new ones are made in, and what a new one's files are to hold: {name: text}."""
+    given = {NAMES[name]: value for name, value in dataclasses.asdict(limits).items() if value is not None}
     controllers = root / "cgroup.controllers"
     if controllers.exists() and "io" in controllers.read_text().split():
-        return root, {"io.max": f"{device} wiops={write_iops} wbps={write_bytes_per_s}"}
-    return root / "blkio", {
-        "blkio.throttle.write_iops_device": f"{device} {write_iops}",
-        "blkio.throttle.write_bps_device": f"{device} {write_bytes_per_s}",
-    }
+        return root, {"io.max": " ".join([device, *(f"{name}={value}" for (_, name), value in given.items())])}
+    files = {f"blkio.throttle.{name}_device": f"{device} {value}" for (name, _), value in given.items()}
+    return root / "blkio", files
 
 
 def group_of(process_id, parent, controller):
@@ -67,14 +87,33 @@ def controller_enabled(parent):
 
 
 @contextlib.contextmanager
-def throttled(process_id, path, write_iops, write_bytes_per_s, root=CGROUPS):
-    """While this lasts, a process and what it starts do at most so many writes, and write so many bytes, a second to
-    the disk that holds path."""
-    parent, files = limits(root, device_of(path), write_iops, write_bytes_per_s)
+def disk_throttled(group, device, files):
+    """While this lasts, a whole disk is throttled in version 1: in the root group, for what is in no other group."""
+    try:
+        for name, text in files.items():
+            write(group / name, text)
+        yield
+    finally:
+        for name in files:
+            write(group / name, f"{device} 0")
+
+
+@contextlib.contextmanager
+def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
+    """While this lasts, a process and what it starts do no more than limits allows on the disk that holds path.
+
+    is_own_disk says that nobody else uses that disk, as a loop device made for this: version 1 limits all of it then,
+    with the threads of the kernel that write its file system's journal."""
+    device = device_of(path)
+    parent, files = settings(root, device, limits)
     if not os.access(parent / "cgroup.procs", os.W_OK):
         raise Skip(f"{parent}/cgroup.procs is not there or not to be written: no root, a container, no such groups")
     is_version_2 = "io.max" in files
     before = group_of(process_id, parent, "" if is_version_2 else "blkio")
+    if is_own_disk and not is_version_2 and before == parent:
+        with disk_throttled(parent, device, files):
+            yield
+        return
     group = parent / f"spillway-{process_id}"
     with controller_enabled(parent) if is_version_2 else contextlib.nullcontext():
         try:

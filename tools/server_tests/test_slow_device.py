@@ -8,15 +8,14 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from block_throttle import throttled
+from block_throttle import Limits, throttled
 from common import Skip
 from scratch import FORK, Scratch
 
 CONNECTIONS = 8
 LOAD_SECONDS = 120
 # As slow as a disk of the last century, so that a redo log of 8M is full at once on any machine.
-WRITE_IOPS = 200
-WRITE_BYTES_PER_S = 4 << 20
+LIMITS = Limits(write_iops=200, write_bytes_per_s=4 << 20)
 OPTIONS = (
     "--innodb-redo-log-capacity=8M",
     "--innodb-buffer-pool-size=1G",
@@ -100,7 +99,7 @@ class SlowDevice(unittest.TestCase):
         self.scratch.sql(SETUP)
         before = self.stalls()
         try:
-            with throttled(self.scratch.process.pid, self.scratch.path, WRITE_IOPS, WRITE_BYTES_PER_S), self.load():
+            with throttled(self.scratch.process.pid, self.scratch.path, LIMITS), self.load():
                 for figure in (("redo_space", "over_100ms"), ("doublewrite", "over_10ms")):
                     self.wait_until(lambda figure=figure: self.stalls()[figure] > before[figure], figure)
                 for mode in ("ON", "DETECT_ONLY"):

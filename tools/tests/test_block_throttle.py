@@ -15,7 +15,8 @@ class Limits(unittest.TestCase):
         self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def limits(self):
-        return block_throttle.limits(self.root, "8:16", 200, 1 << 20)
+        limits = block_throttle.Limits(write_iops=200, write_bytes_per_s=1 << 20)
+        return block_throttle.settings(self.root, "8:16", limits)
 
     def test_version_2(self):
         (self.root / "cgroup.controllers").write_text("cpuset cpu io memory\n")
@@ -27,16 +28,37 @@ class Limits(unittest.TestCase):
         (self.root / "cgroup.controllers").write_text("hugetlb\n")
         self.assertEqual(self.limits(), (self.root / "blkio", files))
 
+    def test_all_four(self):
+        limits = block_throttle.Limits(1, 2, 3, 4)
+        files = block_throttle.settings(self.root, "8:16", limits)[1]
+        names = ("read_iops", "read_bps", "write_iops", "write_bps")
+        self.assertEqual(files, {f"blkio.throttle.{name}_device": f"8:16 {i}" for i, name in enumerate(names, 1)})
+        (self.root / "cgroup.controllers").write_text("io\n")
+        files = block_throttle.settings(self.root, "8:16", limits)[1]
+        self.assertEqual(files, {"io.max": "8:16 riops=1 rbps=2 wiops=3 wbps=4"})
+
+    def test_disk(self):
+        """The limits of a whole disk end with the context, also by an error."""
+        file = self.root / "blkio.throttle.write_iops_device"
+        with self.assertRaises(KeyError), block_throttle.disk_throttled(self.root, "7:0", {file.name: "7:0 9"}):
+            self.assertEqual(file.read_text(), "7:0 9")
+            raise KeyError
+        self.assertEqual(file.read_text(), "7:0 0")
+
     def test_none(self):
         path = next((path for path in ("/", "/var/tmp", "/home") if is_on_block_device(path)), None)
         if path is None:
             self.skipTest("no file system here is on a block device")
-        with self.assertRaisesRegex(Skip, "cgroup.procs"), block_throttle.throttled(1, path, 1, 1, self.root):
+        with self.assertRaisesRegex(Skip, "cgroup.procs"), throttling(path, self.root):
             self.fail("there is no control group")
 
     def test_not_on_a_block_device(self):
         with self.assertRaisesRegex(Skip, "not on a block device"):
             block_throttle.device_of("/proc")
+
+
+def throttling(path, root):
+    return block_throttle.throttled(1, path, block_throttle.Limits(write_iops=1), root=root)
 
 
 def is_on_block_device(path):
