@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def need_space(directory, needed_bytes, purpose):
             f"{purpose} needs {needed_bytes >> 20} MiB in {directory}, and {free >> 20} MiB are free; "
             "free some space there, or move it to a larger file system"
         )
+
+
+def port_is_free(port):
+    """Whether a server can listen on this port of 127.0.0.1."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @contextlib.contextmanager

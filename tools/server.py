@@ -23,7 +23,7 @@ import time
 import zlib
 from pathlib import Path
 
-from common import BUILD, REPO, Failure, flocked, main, need_space, say
+from common import BUILD, REPO, Failure, flocked, main, need_space, port_is_free, say
 
 VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").absolute()
 DATA = VAR / "data"
@@ -75,16 +75,6 @@ def program(name):
     if not path.exists():
         raise Failure(f"{path.relative_to(REPO)} is not built yet: make server")
     return str(path)
-
-
-def port_is_free(port):
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def setting(name):

@@ -1,0 +1,127 @@
+-- Any sysbench script, measured: each transaction leaves a record, and arrivals can follow a rate of their own.
+--
+--   SPILLWAY_WORKLOAD=oltp_write_only sysbench bench/measured.lua --records=FOLDER [--arrivals=N ...] ... run
+--
+-- The script that SPILLWAY_WORKLOAD names, as sysbench would find it, is used as it is; its options stay its own.
+--
+-- Records: one file for each client, FOLDER/<number>, of 24 bytes for each transaction that ended: the time of its end
+-- (8 bytes, microseconds of CLOCK_MONOTONIC), its response time (4 bytes, microseconds) and its kind (12 bytes: what
+-- event() left in the global transaction_kind, filled up with zeros). They are written one by one, so that nothing is
+-- lost when the load is stopped while the server stands.
+--
+-- Arrivals: without --arrivals each client begins a transaction when its last one has ended (a closed loop), and a
+-- server that stands is asked less. With it, transactions are due at random times with that mean rate (Poisson), whatever
+-- the server does (an open loop), and a response time counts from when the transaction was due: what a user waits. The
+-- times are dealt out to the clients beforehand. sysbench's own --rate has one queue for all clients, which ends the run
+-- when it holds 100,000 transactions, and no way to read how long each has waited.
+-- With --burst-arrivals the rate is that in the last --burst-length seconds of every --burst-period seconds.
+
+local ffi = require("ffi")
+
+ffi.cdef [[
+typedef struct { int64_t seconds, nanoseconds; } measured_time;
+typedef struct { uint64_t end_us; uint32_t response_us; char kind[12]; } measured_record;
+int measured_clock_gettime(int, measured_time *) __asm__("clock_gettime");
+int measured_clock_nanosleep(int, int, const measured_time *, measured_time *) __asm__("clock_nanosleep");
+int measured_creat(const char *, unsigned) __asm__("creat");
+int64_t measured_write(int, const void *, size_t) __asm__("write");
+]]
+
+local CLOCK_MONOTONIC = 1
+local TIMER_ABSTIME = 1
+local RECORD_BYTES = ffi.sizeof("measured_record")
+
+local workload = assert(os.getenv("SPILLWAY_WORKLOAD"), "SPILLWAY_WORKLOAD does not name a script")
+if workload:find("/") then
+   dofile(workload)
+else
+   require(workload)
+end
+
+local options = sysbench.cmdline.options or {}
+options.records = {"folder for the clients' records", ""}
+options.arrivals = {"transactions that are due in a second, of all clients; 0: a closed loop", 0.0}
+options.burst_arrivals = {"the same during bursts; 0: no bursts", 0.0}
+options.burst_period = {"seconds from the end of a burst to the end of the next", 30.0}
+options.burst_length = {"seconds that a burst takes", 10.0}
+sysbench.cmdline.options = options
+
+local workload_thread_init, workload_event = thread_init, event
+local file, due
+local started = nil
+local time, record = ffi.new("measured_time"), ffi.new("measured_record")
+
+local function now()
+   ffi.C.measured_clock_gettime(CLOCK_MONOTONIC, time)
+   return tonumber(time.seconds) + tonumber(time.nanoseconds) / 1e9
+end
+
+local function sleep_until(when)
+   time.seconds = math.floor(when)
+   time.nanoseconds = math.floor((when - math.floor(when)) * 1e9)
+   while ffi.C.measured_clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, time, nil) ~= 0 do end
+end
+
+-- The rate of all clients at a time, and when it changes next.
+local function rate_at(when)
+   local opt = sysbench.opt
+   if opt.burst_arrivals == 0 then
+      return opt.arrivals, math.huge
+   end
+   local begin = when - when % opt.burst_period
+   local burst = begin + opt.burst_period - opt.burst_length
+   if when < burst then
+      return opt.arrivals, burst
+   end
+   return opt.burst_arrivals, begin + opt.burst_period
+end
+
+-- When this client's next transaction is due. The number of arrivals up to it, counted along a rate that changes, is
+-- distributed exponentially.
+local function next_due(when)
+   local arrivals = -math.log(sysbench.rand.uniform(1, 1000000000) / 1e9)
+   while true do
+      local rate, change = rate_at(when)
+      rate = rate / sysbench.opt.threads
+      if arrivals < rate * (change - when) then
+         return when + arrivals / rate
+      end
+      arrivals = arrivals - rate * (change - when)
+      -- Beyond it, so that rounding never stays at a change.
+      when = change + 1e-6
+   end
+end
+
+function thread_init(...)
+   if workload_thread_init then
+      workload_thread_init(...)
+   end
+   local path = string.format("%s/%d", sysbench.opt.records, sysbench.tid)
+   -- 420: readable by all, written by its owner.
+   file = ffi.C.measured_creat(path, 420)
+   assert(file >= 0, path .. " cannot be written")
+   due = now()
+end
+
+function event(...)
+   -- After an error that it ignores, as a deadlock, sysbench calls again: the same transaction goes on.
+   if not started then
+      if sysbench.opt.arrivals > 0 then
+         due = next_due(due)
+         sleep_until(due)
+         started = due
+      else
+         started = now()
+      end
+   end
+   workload_event(...)
+   local ended = now()
+   record.end_us = ended * 1e6
+   record.response_us = math.min((ended - started) * 1e6, 4294967295)
+   ffi.fill(record.kind, 12)
+   if transaction_kind then
+      ffi.copy(record.kind, transaction_kind, math.min(#transaction_kind, 11))
+   end
+   assert(ffi.C.measured_write(file, record, RECORD_BYTES) == RECORD_BYTES, "a record cannot be written")
+   started = nil
+end

@@ -1,0 +1,104 @@
+"""Loaded data directories: each is loaded once, kept, and copied for every run. None is ever run on itself."""
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from common import BUILD, Failure, need_space, say
+from instance import DATABASE, INITIAL_OPTIONS, Instance
+from plan import SYSBENCH_SCRIPTS
+
+LOADED = BUILD / "bench/loaded"
+LOAD_CLIENTS = 4
+# The load has to be quick, and what it leaves is flushed by its shutdown: a crash means to load again.
+LOAD_OPTIONS = {"innodb_flush_log_at_trx_commit": 0, "innodb_doublewrite": 0, "skip_log_bin": 1}
+MYSQL_LOAD_OPTIONS = {"innodb_redo_log_capacity": "2G"}
+MARIADB_LOAD_OPTIONS = {"innodb_log_file_size": "1G"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """A data directory with a workload's data: what it is made from."""
+
+    workload: object
+    family: str
+    options: tuple
+
+    @property
+    def key(self):
+        parts = [self.workload.script.read_text(), self.workload.options, self.family, self.options]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @property
+    def folder(self):
+        return LOADED / f"{self.workload.script.stem}-{self.family}-{self.key}"
+
+
+def loaded_for(workload, family, options):
+    initial = tuple(sorted((name, str(value)) for name, value in options.items() if name in INITIAL_OPTIONS))
+    return Loaded(workload, family, initial)
+
+
+def sysbench_command(script, instance, options):
+    if not shutil.which("sysbench"):
+        raise Failure("sysbench is not installed: make packages")
+    values = {name: {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+              for name, value in options.items()}  # fmt: skip
+    return ["sysbench", str(script), "--db-driver=mysql", f"--mysql-socket={instance.socket}", "--mysql-user=root",
+            f"--mysql-db={DATABASE}", *(f"--{name.replace('_', '-')}={value}" for name, value in values.items())]  # fmt: skip
+
+
+def run_sysbench(words, log, what):
+    with open(log, "w") as file:
+        status = subprocess.run(words, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                check=False).returncode  # fmt: skip
+    if status != 0:
+        raise Failure(f"{what} failed; {log}:\n{last_lines(log)}")
+
+
+def last_lines(log, count=10):
+    return "\n".join(Path(log).read_text(errors="replace").splitlines()[-count:])
+
+
+def load(loaded, program, options, port):
+    """The folder of the loaded data directory, which is made if it is not there."""
+    folder = loaded.folder
+    if folder.exists():
+        return folder / "data"
+    say(f"loading the data of {loaded.workload.name} with {program.path}")
+    LOADED.mkdir(parents=True, exist_ok=True)
+    need_space(LOADED, 2 << 30, "loading a data directory")
+    fresh = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    extra = MARIADB_LOAD_OPTIONS if program.is_mariadb else MYSQL_LOAD_OPTIONS
+    pool = {name: value for name, value in options.items() if name == "innodb_buffer_pool_size"}
+    with Instance(program, fresh / "data", fresh, port) as instance:
+        instance.initialise(options)
+        instance.start(dict(loaded.options) | pool | LOAD_OPTIONS | extra)
+        instance.sql(f"CREATE DATABASE {DATABASE}")
+        command = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
+        run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
+                     f"loading the data of {loaded.workload.name}")  # fmt: skip
+        # All of the pool comes back at the next start, and no purge is left for a run to do.
+        instance.sql("SET GLOBAL innodb_buffer_pool_dump_pct = 100; SET GLOBAL innodb_fast_shutdown = 0")
+        instance.stop()
+    fresh.rename(folder)
+    return folder / "data"
+
+
+def copy(source, parent):
+    """A copy of a loaded data directory in parent, on the disk; its path."""
+    size = sum(path.stat().st_blocks * 512 for path in source.rglob("*") if path.is_file())
+    # What a run adds: its redo and binary logs and what it inserts.
+    need_space(parent, size + (2 << 30), "a copy of a loaded data directory")
+    data = parent / "data"
+    shutil.rmtree(data, ignore_errors=True)
+    for words in (["cp", "-a", "--reflink=auto", source, data], ["sync", "--file-system", parent]):
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise Failure(f"{' '.join(map(str, words))}: {result.stderr.strip()}")
+    return data

@@ -1,0 +1,394 @@
+"""Carries out a plan: run by run, each server on a copy of the same data directory, one after the other."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import data
+import figures
+import filesystem
+import result
+from block_throttle import device_of, throttled
+from common import BUILD, REPO, Failure, Skip, flocked, say
+from instance import DIES_WITH_US, Instance, identify
+from plan import SYSBENCH_SCRIPTS
+from sampler import Sampler
+
+WORK = BUILD / "bench/work"
+RESULTS = BUILD / "bench/results"
+MEASURED = REPO / "bench/measured.lua"
+POLL_S = 0.25
+PROGRESS_S = 15
+# How long transactions that began within the window are waited for.
+GRACE_S = 30
+# What a run takes beside its window, before one has shown it.
+GUESSED_OVERHEAD_S = 90
+# Upstream's counters of what a comparison is asked for, and that are off by default. Each server counts those it has.
+MONITORS = ("log_on_file_space_waits", "log_writer_on_file_space_waits", "buffer_flush_sync",
+            "buffer_flush_sync_total_pages")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One server under one workload on one device, once."""
+
+    device: object
+    workload: object
+    repetition: int
+    server: object
+
+    @property
+    def name(self):
+        return f"{self.device.name}.{self.workload.name}.{self.repetition}.{self.server.name}"
+
+
+def runs_of(plan):
+    """The runs in their order: servers alternate within each workload on each device."""
+    return [
+        Run(device, workload, repetition, server)
+        for device in plan.devices
+        for workload in plan.workloads
+        for repetition in range(1, plan.repetitions + 1)
+        for server in plan.servers
+    ]
+
+
+def options_of(plan, run):
+    """The options of a run's server: the plan's, then the workload's, then the server's own."""
+    return plan.options | run.workload.server_options | run.server.options
+
+
+def first_line(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0].strip()
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return "unknown"
+
+
+def matched(path, pattern):
+    found = re.search(pattern, Path(path).read_text(), re.MULTILINE)
+    return found.group(1).strip() if found else "unknown"
+
+
+def environment():
+    """What a figure depends on and no plan says."""
+    git = ["git", "-C", str(REPO)]
+    changed = first_line(*git, "status", "--porcelain", "--untracked-files=no")
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M %z"),
+        "commit": first_line(*git, "rev-parse", "HEAD") + ("" if changed == "unknown" else " and changes"),
+        "cpu": matched("/proc/cpuinfo", r"^model name\s*: (.*)"),
+        "cores": os.cpu_count(),
+        "memory": matched("/proc/meminfo", r"^MemTotal:\s*(.*)"),
+        "kernel": platform.release(),
+        "distribution": matched("/etc/os-release", r'^PRETTY_NAME="?([^"]*)'),
+        "file_system": first_line("stat", "--file-system", "--format=%T", str(WORK)),
+        "sysbench": first_line("sysbench", "--version"),
+    }
+
+
+class Load:
+    """The load generator, running while the context lasts."""
+
+    def __init__(self, run, instance, folder, arrivals, burst_arrivals):
+        self.clients = run.workload.clients
+        self.records = folder / "records"
+        self.log = folder / "sysbench.log"
+        options = run.workload.options | {
+            "records": self.records, "threads": self.clients, "time": 0, "report-interval": 10,
+            "arrivals": arrivals, "burst_arrivals": burst_arrivals, "burst_period": run.workload.burst_period_s,
+            "burst_length": run.workload.burst_length_s,
+        }  # fmt: skip
+        self.command = [*DIES_WITH_US, *data.sysbench_command(MEASURED, instance, options), "run"]
+        self.environment = os.environ | {"SPILLWAY_WORKLOAD": script_for_lua(run.workload.script)}
+
+    def __enter__(self):
+        self.records.mkdir()
+        with open(self.log, "w") as file:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=file,
+                                            stderr=subprocess.STDOUT, env=self.environment,
+                                            start_new_session=True)  # fmt: skip
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def check_alive(self):
+        if (status := self.process.poll()) is not None:
+            raise Failure(f"sysbench ended with status {status}; {self.log}:\n{data.last_lines(self.log)}")
+
+    def files(self):
+        return list(self.records.iterdir())
+
+    def transactions(self):
+        """How many have ended since the begin."""
+        return sum(path.stat().st_size for path in self.files()) // figures.RECORD.size
+
+    def all_clients_ended_one_after(self, moment):
+        """Whether every client has ended a transaction after that time, and so none from before is on its way."""
+        files = self.files()
+        return len(files) == self.clients and all(last_end_s(path) > moment for path in files)
+
+    def all_records(self):
+        return [record for path in self.files() for record in figures.read_records(path.read_bytes())]
+
+
+def last_end_s(path):
+    """When the last transaction of a client ended; 0 if none has."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        whole = size - size % figures.RECORD.size
+        if not whole:
+            return 0
+        file.seek(whole - figures.RECORD.size)
+        return figures.read_records(file.read(figures.RECORD.size))[0][0] / 1e6
+
+
+def script_for_lua(script):
+    """As bench/measured.lua takes it: sysbench's own scripts by name, since they belong to its search path."""
+    return script.stem if script.is_relative_to(SYSBENCH_SCRIPTS) else str(script)
+
+
+class Experiment:
+    def __init__(self, plan, folder, without_device_models):
+        self.plan = plan
+        self.folder = folder
+        self.without_device_models = without_device_models
+        self.runs = runs_of(plan)
+        self.programs = {}
+
+    def path(self, run):
+        return self.folder / "runs" / run.name
+
+    def finished(self, run):
+        return (self.path(run) / "run.json").exists()
+
+    def result(self, run):
+        return json.loads((self.path(run) / "run.json").read_text())
+
+    def carry_out(self):
+        """Do what is not done yet. What is done stays, whatever happens."""
+        WORK.mkdir(parents=True, exist_ok=True)
+        with flocked(WORK, "runs a benchmark in this checkout"):
+            self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
+            self.take_folder()
+            filesystem.remove(WORK)
+            for number, run in enumerate(self.runs, 1):
+                if self.finished(run):
+                    say(f"run {number} of {len(self.runs)}, {run.name}: is done already")
+                    continue
+                self.number = number
+                self.one(run)
+
+    def take_folder(self):
+        """Begin a folder of results, or go on in one that was begun with the same plan and the same programs."""
+        made_with = {
+            "plan_sha256": hashlib.sha256(self.plan.path.read_bytes()).hexdigest(),
+            "programs": {name: program.sha256 for name, program in self.programs.items()},
+            "without_device_models": self.without_device_models,
+        }
+        marker = self.folder / "made-with.json"
+        if marker.exists():
+            before = json.loads(marker.read_text())
+            if before != made_with:
+                differs = ", ".join(key for key in made_with if before.get(key) != made_with[key])
+                raise Failure(
+                    f"{self.folder} was begun with another {differs}, and its runs cannot be compared with new ones; "
+                    "name another place with --output, or remove it"
+                )
+            return
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise Failure(f"{self.folder} has files and was not made by this command; name another with --output")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.plan.path, self.folder / "plan.toml")
+        (self.folder / "environment.json").write_text(json.dumps(environment(), indent=1))
+        devices = {device.name: dataclasses.asdict(device) for device in self.plan.devices}
+        (self.folder / "devices.json").write_text(json.dumps(devices, indent=1))
+        marker.write_text(json.dumps(made_with, indent=1))
+
+    def seconds_left(self):
+        """What the runs from this one on may take, by what those before took."""
+        took = [(run, self.result(run)["took_s"]) for run in self.runs if self.finished(run)]
+        guess = self.plan.measured_s + self.plan.warmup_min_s + GUESSED_OVERHEAD_S
+
+        def estimate(run):
+            alike = [seconds for other, seconds in took
+                     if (other.workload.name, other.device.name) == (run.workload.name, run.device.name)]  # fmt: skip
+            return statistics.fmean(alike or [seconds for _, seconds in took] or [guess])
+
+        return sum(estimate(run) for run in self.runs if not self.finished(run))
+
+    def progress(self, run, text):
+        left = max(0, self.left_at_begin - (time.monotonic() - self.run_begin))
+        say(f"[{self.number}/{len(self.runs)}] {run.name}: {text}; about {left / 60:.0f} min left")
+
+    def arrivals(self, run):
+        """Arrivals a second, and those during bursts; of the reference's throughput where the plan says percentages."""
+        workload = run.workload
+        peak = 0
+        if workload.of:
+            reference = self.plan.servers[0].name
+            means = [self.result(other)["figures"]["mean_per_s"] for other in self.runs
+                     if (other.device.name, other.workload.name, other.server.name)
+                     == (run.device.name, workload.of, reference)]  # fmt: skip
+            peak = statistics.median(means)
+        return (workload.arrivals or peak * workload.arrivals_pct / 100,
+                workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100)  # fmt: skip
+
+    def one(self, run):
+        """One run, from a copy of the loaded data to run.json."""
+        program = self.programs[run.server.name]
+        options = options_of(self.plan, run)
+        loaded = data.loaded_for(run.workload, program.family, options)
+        source = data.load(loaded, program, options, self.plan.port)
+        self.run_begin = time.monotonic()
+        self.left_at_begin = self.seconds_left()
+        folder = self.path(run)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.progress(run, "copying the data")
+        try:
+            with contextlib.ExitStack() as stack:
+                found = self.measure(stack, run, program, options, source, folder)
+        finally:
+            shutil.rmtree(WORK / "data", ignore_errors=True)
+        found["took_s"] = time.monotonic() - self.run_begin
+        fresh = folder / "run.json.new"
+        fresh.write_text(json.dumps(found))
+        fresh.rename(folder / "run.json")
+        shutil.rmtree(folder / "records")
+        self.progress(run, f"{found['figures']['mean_per_s']:.0f} transactions/s, worst second "
+                           f"{found['figures']['worst_second_per_s']}")  # fmt: skip
+
+    def device_for(self, stack, run):
+        """The folder on the run's device. The run stops where the machine has no such device to give."""
+        if not run.device.filesystem:
+            return WORK
+        try:
+            return stack.enter_context(filesystem.mounted(run.device.filesystem, run.device.size, WORK))
+        except Skip as skip:
+            self.do_without(skip)
+            return WORK
+
+    def do_without(self, skip):
+        if not self.without_device_models:
+            raise Failure(f"{skip}; to go on with the machine's own disk: --without-device-models")
+        say(f"without a device model: {skip}")
+
+    def throttle(self, stack, run, instance):
+        """Whether the device's limits hold from now on."""
+        if not any(dataclasses.asdict(run.device.limits).values()):
+            return True
+        try:
+            stack.enter_context(throttled(instance.process.pid, instance.data, run.device.limits,
+                                          is_own_disk=os.path.ismount(instance.data.parent)))  # fmt: skip
+        except Skip as skip:
+            self.do_without(skip)
+            return False
+        return True
+
+    def measure(self, stack, run, program, options, source, folder):
+        place = self.device_for(stack, run)
+        copied = data.copy(source, place)
+        instance = stack.enter_context(Instance(program, copied, folder, self.plan.port))
+        instance.start(options)
+        instance.wait_until_ready()
+        self.enable_monitors(instance)
+        capacity = instance.redo_capacity_bytes()
+        arrivals, burst_arrivals = self.arrivals(run)
+        with contextlib.ExitStack() as loaded:
+            is_throttled = self.throttle(loaded, run, instance)
+            sampler = loaded.enter_context(Sampler(instance, device_of(copied), folder / "samples.jsonl"))
+            load_begin = time.monotonic()
+            load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
+            watch = Watch(self, run, instance, sampler, load)
+            warmed = watch.warm_up(capacity)
+            begin = time.monotonic()
+            watch.until(begin + self.plan.measured_s, "measuring")
+            watch.grace(begin + self.plan.measured_s)
+            status = instance.sql("SHOW ENGINE INNODB STATUS")
+        (folder / "innodb-status.txt").write_text("\n".join("\t".join(row) for row in status) + "\n")
+        checked = self.check(run, instance, folder)
+        instance.stop()
+        records = load.all_records()
+        seconds = self.plan.measured_s
+        return {
+            "device": run.device.name, "workload": run.workload.name, "server": run.server.name,
+            "repetition": run.repetition, "version": program.version, "options": options,
+            "redo_capacity_bytes": capacity, "clients": run.workload.clients, "is_throttled": is_throttled,
+            "arrivals_per_s": arrivals, "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
+            "figures": result.window_figures(records, sampler.samples, begin, seconds),
+            "series": result.series(records, sampler.samples, load_begin, begin, seconds),
+        }  # fmt: skip
+
+    def enable_monitors(self, instance):
+        names = ", ".join(f"'{name}'" for name in MONITORS)
+        for (name,) in instance.sql(f"SELECT name FROM information_schema.innodb_metrics WHERE name IN ({names})"):
+            instance.sql(f"SET GLOBAL innodb_monitor_enable = '{name}'")
+
+    def check(self, run, instance, folder):
+        """What the workload's own check says of the data that the load has left; None if it has none."""
+        if not run.workload.has_check:
+            return None
+        log = folder / "check.log"
+        command = data.sysbench_command(run.workload.script, instance, run.workload.options)
+        data.run_sysbench([*command, "check"], log, f"the check of {run.workload.name}'s data on {run.server.name}")
+        return log.read_text()
+
+
+class Watch:
+    """Looks after a run while its load goes on."""
+
+    def __init__(self, experiment, run, instance, sampler, load):
+        self.experiment = experiment
+        self.run = run
+        self.instance = instance
+        self.sampler = sampler
+        self.load = load
+        self.said = time.monotonic()
+        self.transactions = 0
+
+    def look(self, text):
+        """End the run if something that it needs has ended; say now and then how it goes."""
+        self.instance.check_alive()
+        self.load.check_alive()
+        if self.sampler.failure:
+            raise self.sampler.failure
+        now = time.monotonic()
+        if now - self.said >= PROGRESS_S:
+            transactions = self.load.transactions()
+            rate = (transactions - self.transactions) / (now - self.said)
+            self.experiment.progress(self.run, f"{text}, {rate:.0f} transactions/s")
+            self.said, self.transactions = now, transactions
+        time.sleep(POLL_S)
+
+    def warm_up(self, capacity):
+        """Until the redo log has been written over so often that flushing is what it stays."""
+        plan = self.experiment.plan
+        begin = time.monotonic()
+        first = self.sampler.latest("Innodb_os_log_written")
+        while True:
+            elapsed = time.monotonic() - begin
+            writes = (self.sampler.latest("Innodb_os_log_written") - first) / capacity
+            is_steady = writes >= plan.warmup_redo_writes
+            if (is_steady and elapsed >= plan.warmup_min_s) or elapsed >= plan.warmup_max_s:
+                return {"is_steady": is_steady, "warmup_s": elapsed, "warmup_redo_writes": writes}
+            self.look(f"warm-up, redo log written {writes:.1f} of {plan.warmup_redo_writes:g} times")
+
+    def until(self, moment, text):
+        while time.monotonic() < moment:
+            self.look(f"{text}, {moment - time.monotonic():.0f} s")
+
+    def grace(self, moment):
+        while time.monotonic() < moment + GRACE_S and not self.load.all_clients_ended_one_after(moment):
+            self.look("waiting for the last transactions")

@@ -1,0 +1,120 @@
+"""The arithmetic of the benchmarks: pure functions of what was recorded.
+
+Times are seconds of CLOCK_MONOTONIC, except in records, which hold microseconds. A window is [begin, begin + seconds).
+"""
+
+import math
+import statistics
+import struct
+
+RECORD = struct.Struct("=QI12s")
+# What users call a stall, of the mean (Small Datum's and Percona's plots of seconds): half, and next to nothing.
+LOW_PCT = 50
+STALL_PCT = 10
+
+
+def read_records(data):
+    """The transactions of one client, as bench/measured.lua writes them: [(end_us, response_us, kind)]. A record that
+    is not whole, where the load was killed, is left out."""
+    whole = len(data) - len(data) % RECORD.size
+    return [(end, response, kind.rstrip(b"\0").decode()) for end, response, kind in RECORD.iter_unpack(data[:whole])]
+
+
+def per_second(times, begin, seconds):
+    """How many of the times are in each second of the window."""
+    counts = [0] * seconds
+    for time in times:
+        second = math.floor(time - begin)
+        if 0 <= second < seconds:
+            counts[second] += 1
+    return counts
+
+
+def percentile(ordered, pct):
+    """The smallest of the values, in ascending order, that pct percent of them do not exceed (nearest rank)."""
+    if not ordered:
+        return None
+    return ordered[max(1, math.ceil(pct / 100 * len(ordered))) - 1]
+
+
+def longest_run(flags):
+    """The length of the longest sequence of true ones."""
+    longest = current = 0
+    for flag in flags:
+        current = current + 1 if flag else 0
+        longest = max(longest, current)
+    return longest
+
+
+def stability(counts):
+    """What a series of counts for each second says of its steadiness."""
+    mean = statistics.fmean(counts)
+    low = [count < mean * LOW_PCT / 100 for count in counts]
+    stalled = [count < mean * STALL_PCT / 100 for count in counts]
+    return {
+        "mean_per_s": mean,
+        "stddev_over_mean": statistics.pstdev(counts) / mean if mean else None,
+        "worst_second_per_s": min(counts),
+        "worst_second_over_mean": min(counts) / mean if mean else None,
+        "seconds_below_50_pct": sum(low),
+        "seconds_below_10_pct": sum(stalled),
+        "seconds_at_zero": counts.count(0),
+        "longest_below_50_pct_s": longest_run(low),
+        "longest_below_10_pct_s": longest_run(stalled),
+    }
+
+
+def longest_gap(times, begin, seconds):
+    """The longest time within the window in which nothing happened."""
+    end = begin + seconds
+    inside = sorted(time for time in times if begin <= time < end)
+    edges = [begin, *inside, end]
+    return max(after - before for before, after in zip(edges, edges[1:], strict=False))
+
+
+def response_times(responses_us):
+    ordered = sorted(responses_us)
+    if not ordered:
+        return {}
+    figures = {f"p{pct:g}_ms": percentile(ordered, pct) / 1000 for pct in (50, 95, 99, 99.9)}
+    return figures | {"longest_ms": ordered[-1] / 1000, "mean_ms": statistics.fmean(ordered) / 1000}
+
+
+def resample(times, values, grid):
+    """The values at the times of the grid, on the straight lines between samples, which come at irregular times; None
+    outside of them. times ascend, and so does the grid."""
+    found = []
+    i = 0
+    for moment in grid:
+        while i + 1 < len(times) and times[i + 1] < moment:
+            i += 1
+        if not times or moment < times[0] or moment > times[-1]:
+            found.append(None)
+        elif i + 1 == len(times):
+            found.append(values[i])
+        else:
+            share = (moment - times[i]) / (times[i + 1] - times[i])
+            found.append(values[i] + share * (values[i + 1] - values[i]))
+    return found
+
+
+def differences(values):
+    """What was added from each value to the next; None where one of them is not known."""
+    return [
+        None if before is None or after is None else after - before
+        for before, after in zip(values, values[1:], strict=False)
+    ]
+
+
+def spread(values):
+    """Median, least and greatest of the values that are known; None if none is."""
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return None
+    return {"median": statistics.median(known), "min": known[0], "max": known[-1], "of": len(known)}
+
+
+def ratios(values, references):
+    """The ratio of each value to the reference of the same repetition, where both are known and neither is 0."""
+    pairs = zip(values, references, strict=True)
+    return spread([value / reference if value and reference else None for value, reference in pairs])

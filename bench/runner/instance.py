@@ -1,0 +1,256 @@
+"""A server of the benchmarks: one data directory, served by any mysqld or mariadbd, and clients of it."""
+
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from common import BUILD, Failure, port_is_free, sha256_of
+
+START_SECONDS = 600
+STOP_SECONDS = 1800
+SQL_SECONDS = 600
+DATABASE = "bench"
+# Nothing that we start outlives us, however we end. setpriv is part of util-linux.
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+# Options that say how a data directory is laid out: it is initialised with them.
+INITIAL_OPTIONS = (
+    "innodb_page_size", "innodb_data_file_path", "innodb_undo_directory", "innodb_undo_tablespaces",
+    "innodb_log_group_home_dir", "lower_case_table_names",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A server's program, and what tells it from another."""
+
+    path: Path
+    is_mariadb: bool
+    version: str
+    sha256: str
+
+    @property
+    def family(self):
+        """Programs of one family serve each other's data directories."""
+        return f"{'mariadb' if self.is_mariadb else 'mysql'}-{'.'.join(self.version.split('.')[:2])}"
+
+    def companion(self, *names):
+        """A program that comes with the server: beside it, in its installation, or in the path."""
+        folders = (self.path.parent, self.path.parent.parent / "bin", self.path.parent.parent / "scripts")
+        for name in names:
+            for folder in folders:
+                if (folder / name).exists():
+                    return str(folder / name)
+        for name in names:
+            if found := shutil.which(name):
+                return found
+        raise Failure(f"{self.path} has no {' or '.join(names)} beside it, and none is installed")
+
+
+def identify(path):
+    """What a server's program is."""
+    if not path.exists():
+        how = {"fork": "make server", "stock": "make stock"}
+        tree = path.relative_to(BUILD).parts[0] if path.is_relative_to(BUILD) else ""
+        hint = f"build it: {how[tree]}" if tree in how else "install it (Debian: apt install mariadb-server-core mariadb-client-core) or name another"
+        raise Failure(f"there is no server {path}; {hint}")
+    result = subprocess.run([path, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"Ver (\d+\.\d+\.\d+\S*)", result.stdout)
+    if result.returncode != 0 or not found:
+        raise Failure(f"{path} --version does not say that it is a server: {(result.stdout + result.stderr).strip()}")
+    return Program(path, "MariaDB" in result.stdout, found.group(1), sha256_of(path))
+
+
+class Session:
+    """A client that stays connected. One thread at a time uses it."""
+
+    END = "end of the answer"
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(
+            [*DIES_WITH_US, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace",
+        )  # fmt: skip
+
+    def query(self, text):
+        """The rows of the statements, each a list of strings."""
+        rows = []
+        try:
+            self.process.stdin.write(f"{text};\nSELECT '{self.END}';\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise self.lost() from None
+        for line in self.process.stdout:
+            row = line.rstrip("\n").split("\t")
+            if row == [self.END]:
+                return rows
+            rows.append(row)
+        raise self.lost()
+
+    def lost(self):
+        self.process.wait()
+        return Failure(f"a client's connection has ended: {self.process.stderr.read().strip()}")
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+class Instance:
+    """A server that runs while the context lasts. The data directory is the caller's."""
+
+    def __init__(self, program, data, folder, port):
+        """folder takes the configuration and the error log."""
+        self.program = program
+        self.data = data
+        self.folder = folder
+        self.port = port
+        self.log = folder / "error.log"
+        self.config = folder / "my.cnf"
+        self.process = None
+        self.place = None
+
+    def __enter__(self):
+        # The path of a socket has at most 107 bytes.
+        self.place = Path(tempfile.mkdtemp(prefix="spillway-bench-", dir="/tmp"))
+        self.socket = self.place / "s"
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def configure(self, options):
+        """Write the configuration: options, after what every server here has."""
+        settings = {"user": "root"} if os.geteuid() == 0 else {}
+        settings |= {
+            "datadir": self.data, "socket": self.socket, "port": self.port, "bind_address": "127.0.0.1",
+            "pid_file": self.place / "pid", "log_error": self.log,
+        }  # fmt: skip
+        messages = self.program.path.parent.parent / "share"
+        if (messages / "english").exists():
+            settings["lc_messages_dir"] = messages
+        if not self.program.is_mariadb:
+            settings["loose_mysqlx"] = 0
+        # As text of my.cnf, where a truth value is a number.
+        settings |= {name: int(value) if isinstance(value, bool) else value for name, value in options.items()}
+        lines = [f"{name} = {value}\n" for name, value in settings.items()]
+        self.config.write_text("[mysqld]\n" + "".join(lines))
+
+    def initialise(self, options):
+        """Make a new data directory."""
+        self.configure({name: value for name, value in options.items() if name in INITIAL_OPTIONS})
+        if self.program.is_mariadb:
+            command = [
+                self.program.companion("mariadb-install-db", "mysql_install_db"), f"--defaults-file={self.config}",
+                "--auth-root-authentication-method=normal", "--skip-test-db",
+            ]  # fmt: skip
+        else:
+            command = [self.program.path, f"--defaults-file={self.config}", "--initialize-insecure"]
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if result.returncode != 0:
+            output = (result.stdout + result.stderr).strip()[-2000:]
+            raise Failure(f"{self.program.path} cannot initialise {self.data}: {output}\n{self.errors()}")
+
+    def start(self, options):
+        if not port_is_free(self.port):
+            raise Failure(
+                f"port {self.port} of 127.0.0.1 is in use by another process; stop that, or set another in the plan: "
+                "[run] port"
+            )
+        self.configure(options)
+        self.process = subprocess.Popen(
+            [*DIES_WITH_US, self.program.path, f"--defaults-file={self.config}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            self.check_alive()
+            with contextlib.suppress(Failure):
+                self.sql("SELECT 1")
+                return
+            time.sleep(0.2)
+        raise Failure(f"{self.program.path} does not answer after {START_SECONDS} s; {self.log} says:\n{self.errors()}")
+
+    def check_alive(self):
+        if (status := self.process.poll()) is not None:
+            how = f"by signal {-status}" if status < 0 else f"with status {status}"
+            raise Failure(f"{self.program.path} ended {how}; {self.log} says:\n{self.errors()}")
+
+    def stop(self):
+        """A clean shutdown."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.program.path} has not ended after {STOP_SECONDS} s; see {self.log}") from None
+        if status != 0:
+            raise Failure(f"{self.program.path} ended with status {status}; {self.log} says:\n{self.errors()}")
+
+    def errors(self):
+        if not self.log.exists():
+            return "(there is no error log)"
+        lines = self.log.read_text(errors="replace").splitlines()
+        telling = [line for line in lines if "[ERROR]" in line][-5:]
+        return "\n".join(telling or lines[-5:])
+
+    def client_command(self):
+        # What a client of MySQL 9.7 has to ask for, to be let in by root's empty password.
+        client = self.program.companion(*(("mariadb",) if self.program.is_mariadb else ("mysql", "mariadb")))
+        return [client, "--no-defaults", f"--socket={self.socket}", "--user=root", "--batch", "--raw", "--unbuffered",
+                "--skip-column-names"]  # fmt: skip
+
+    def session(self):
+        return Session(self.client_command())
+
+    def sql(self, text):
+        """The rows of statements, each a list of strings."""
+        result = subprocess.run(self.client_command(), input=text, capture_output=True, text=True, errors="replace",
+                                timeout=SQL_SECONDS, check=False)  # fmt: skip
+        if result.returncode != 0:
+            raise Failure(f"'{text}': {result.stderr.strip()}")
+        return [line.split("\t") for line in result.stdout.splitlines()]
+
+    def value(self, text):
+        return self.sql(text)[0][0]
+
+    def has_variable(self, name):
+        return bool(self.sql(f"SHOW GLOBAL VARIABLES LIKE '{name}'"))
+
+    def redo_capacity_bytes(self):
+        if self.program.is_mariadb:
+            return int(self.value("SELECT @@innodb_log_file_size"))
+        return int(self.value("SELECT @@innodb_redo_log_capacity"))
+
+    def wait_until(self, done, what, seconds=START_SECONDS):
+        deadline = time.monotonic() + seconds
+        while not done():
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise Failure(f"{what}: not after {seconds} s; see {self.log}")
+            time.sleep(0.5)
+
+    def wait_until_ready(self):
+        """Until the buffer pool is filled as it was at shutdown, and the redo log has its capacity."""
+
+        def pool_is_loaded():
+            status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_load_status'")[0][1]
+            return "completed" in status or "not started" in status.lower() or "Cannot open" in status
+
+        self.wait_until(pool_is_loaded, "the buffer pool's contents are loaded")
+        if not self.program.is_mariadb:
+            capacity = self.redo_capacity_bytes()
+
+            def redo_is_resized():
+                status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_capacity_resized'")
+                return int(status[0][1]) == capacity
+
+            self.wait_until(redo_is_resized, "the redo log is resized")

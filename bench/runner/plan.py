@@ -1,0 +1,245 @@
+"""A plan: which servers run which workloads on which devices, how often. bench/README.md describes the file."""
+
+import dataclasses
+import tomllib
+from pathlib import Path
+
+from block_throttle import Limits
+from common import BUILD, REPO, Failure
+
+WORKLOADS = REPO / "bench/workloads"
+DEVICES = REPO / "bench/devices.toml"
+# Where Debian's package has them.
+SYSBENCH_SCRIPTS = Path("/usr/share/sysbench")
+BUILT = {
+    "fork": BUILD / "fork/release/runtime_output_directory/mysqld",
+    "stock": BUILD / "stock/release/runtime_output_directory/mysqld",
+}
+FILESYSTEMS = ("ext4", "ext4-journal", "xfs-reflink")
+NUMBER = (int, float)
+
+
+@dataclasses.dataclass
+class Server:
+    name: str
+    mysqld: Path
+    options: dict
+
+
+@dataclasses.dataclass
+class Workload:
+    name: str
+    script: Path
+    clients: int
+    options: dict
+    server_options: dict
+    arrivals: float
+    arrivals_pct: float
+    burst_arrivals: float
+    burst_arrivals_pct: float
+    burst_period_s: float
+    burst_length_s: float
+    of: str
+
+    @property
+    def has_check(self):
+        """Whether the script has a command that checks what the load has left."""
+        return "check = {" in self.script.read_text()
+
+
+@dataclasses.dataclass
+class Device:
+    name: str
+    limits: Limits
+    filesystem: str
+    size: str
+    description: str
+
+
+@dataclasses.dataclass
+class Plan:
+    path: Path
+    title: str
+    description: str
+    repetitions: int
+    measured_s: int
+    warmup_min_s: int
+    warmup_max_s: int
+    warmup_redo_writes: float
+    port: int
+    options: dict
+    servers: list
+    workloads: list
+    devices: list
+
+
+class Table:
+    """A table of a plan, read key by key; what is left over is a mistake."""
+
+    def __init__(self, path, name, values):
+        if not isinstance(values, dict):
+            raise Failure(f"{path}: {name} is not a table")
+        self.path = path
+        self.name = name
+        self.values = dict(values)
+
+    def wrong(self, text):
+        where = f"[{self.name}]: " if self.name else ""
+        return Failure(f"{self.path}: {where}{text}")
+
+    def take(self, key, types, default=None, least=None, most=None):
+        """The value of a key; without a default it has to be there."""
+        if key not in self.values:
+            if default is None:
+                raise self.wrong(f"'{key}' is missing")
+            return default
+        value = self.values.pop(key)
+        kinds = types if isinstance(types, tuple) else (types,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise self.wrong(f"'{key}' is {value!r}, not of type {' or '.join(kind.__name__ for kind in kinds)}")
+        if (least is not None and value < least) or (most is not None and value > most):
+            raise self.wrong(f"'{key}' is {value}, not from {least} to {most if most is not None else 'any number'}")
+        return value
+
+    def take_options(self, key):
+        """Options of a program: names to strings, numbers or truth values."""
+        options = self.take(key, dict, {})
+        for name, value in options.items():
+            if not isinstance(value, (str, int, float, bool)):
+                raise self.wrong(f"'{key}.{name}' is neither a string nor a number nor a truth value")
+        return options
+
+    def take_tables(self, key):
+        tables = self.take(key, dict)
+        if not tables:
+            raise self.wrong(f"[{key}] has no table: [{key}.NAME]")
+        for name in tables:
+            if not name.replace("-", "").replace("_", "").isalnum():
+                raise self.wrong(f"the name '{name}' has other characters than letters, digits, - and _")
+        return [Table(self.path, f"{key}.{name}", values) for name, values in tables.items()]
+
+    @property
+    def last_name(self):
+        return self.name.rpartition(".")[2]
+
+    def end(self):
+        if self.values:
+            raise self.wrong(f"unknown: {', '.join(self.values)}")
+
+
+def find_server(text):
+    return BUILT.get(text) or Path(text)
+
+
+def find_script(text):
+    """A name is one of ours or one of sysbench's; what has a / is a file's path, from the checkout's top."""
+    if "/" in text:
+        return REPO / text
+    ours = WORKLOADS / f"{text}.lua"
+    return ours if ours.exists() else SYSBENCH_SCRIPTS / f"{text}.lua"
+
+
+def read_server(table):
+    server = Server(table.last_name, find_server(table.take("mysqld", str)), table.take_options("options"))
+    table.end()
+    return server
+
+
+def read_workload(table):
+    workload = Workload(
+        name=table.last_name,
+        script=find_script(table.take("script", str)),
+        clients=table.take("clients", int, 32, least=1, most=10000),
+        options=table.take_options("options"),
+        server_options=table.take_options("server_options"),
+        arrivals=table.take("arrivals", NUMBER, 0, least=0),
+        arrivals_pct=table.take("arrivals_pct", NUMBER, 0, least=0),
+        burst_arrivals=table.take("burst_arrivals", NUMBER, 0, least=0),
+        burst_arrivals_pct=table.take("burst_arrivals_pct", NUMBER, 0, least=0),
+        burst_period_s=table.take("burst_period_s", NUMBER, 30, least=1),
+        burst_length_s=table.take("burst_length_s", NUMBER, 10, least=1),
+        of=table.take("of", str, ""),
+    )
+    table.end()
+    if not workload.script.exists():
+        raise table.wrong(f"there is no script {workload.script}; sysbench's own come with it: make packages")
+    if workload.arrivals and workload.arrivals_pct:
+        raise table.wrong("arrivals and arrivals_pct are two ways to say the same; give one")
+    if workload.burst_arrivals and workload.burst_arrivals_pct:
+        raise table.wrong("burst_arrivals and burst_arrivals_pct are two ways to say the same; give one")
+    if (workload.burst_arrivals or workload.burst_arrivals_pct) and not (workload.arrivals or workload.arrivals_pct):
+        raise table.wrong("bursts need arrivals or arrivals_pct for the time between them")
+    if workload.burst_length_s >= workload.burst_period_s:
+        raise table.wrong("burst_length_s is not less than burst_period_s")
+    if (workload.arrivals_pct or workload.burst_arrivals_pct) and not workload.of:
+        raise table.wrong("a percentage needs 'of': the workload whose throughput is 100")
+    return workload
+
+
+def read_limits(table):
+    return {
+        "limits": Limits(**{
+            field.name: table.take(field.name, int, 0, least=0) or None for field in dataclasses.fields(Limits)
+        }),
+        "description": table.take("description", str, ""),
+    }  # fmt: skip
+
+
+def device_models():
+    """The models of bench/devices.toml: {name: {limits, description}}."""
+    models = {}
+    for table in Table(DEVICES, "", {"models": load(DEVICES)}).take_tables("models"):
+        models[table.last_name] = read_limits(table)
+        table.end()
+    return models
+
+
+def read_device(table, models):
+    name = table.last_name
+    filesystem = table.take("filesystem", str, "")
+    size = table.take("size", str, "8G")
+    model = table.take("model", str, "")
+    if filesystem and filesystem not in FILESYSTEMS:
+        raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(FILESYSTEMS)}")
+    if model and model not in models:
+        raise table.wrong(f"model '{model}' is none of {', '.join(models)} ({DEVICES.relative_to(REPO)})")
+    what = models[model] if model else read_limits(table)
+    table.end()
+    return Device(name, filesystem=filesystem, size=size, **what)
+
+
+def load(path):
+    try:
+        return tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise Failure(f"{path}: {error}") from error
+
+
+def read_plan(path):
+    """The plan in a file; a mistake in it is a Failure that names the place."""
+    top = Table(path, "", load(path))
+    run = Table(path, "run", top.take("run", dict))
+    models = device_models()
+    plan = Plan(
+        path=path,
+        title=top.take("title", str),
+        description=top.take("description", str),
+        repetitions=run.take("repetitions", int, least=1, most=100),
+        measured_s=run.take("measured_s", int, least=1, most=86400),
+        warmup_min_s=run.take("warmup_min_s", int, 10, least=0),
+        warmup_max_s=run.take("warmup_max_s", int, 900, least=1),
+        warmup_redo_writes=run.take("warmup_redo_writes", NUMBER, 3, least=0),
+        port=run.take("port", int, 13901, least=1024, most=65535),
+        options=top.take_options("options"),
+        servers=[read_server(table) for table in top.take_tables("servers")],
+        workloads=[read_workload(table) for table in top.take_tables("workloads")],
+        devices=[read_device(table, models) for table in top.take_tables("devices")],
+    )
+    run.end()
+    top.end()
+    before = []
+    for workload in plan.workloads:
+        if workload.of and workload.of not in before:
+            raise Failure(f"{path}: [workloads.{workload.name}]: '{workload.of}' is no workload above it")
+        before.append(workload.name)
+    return plan

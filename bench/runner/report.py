@@ -1,0 +1,349 @@
+"""The report of a folder of results: one HTML page that holds its plots, the plots as PNG files, one JSON file."""
+
+import base64
+import html
+import json
+import statistics
+import tomllib
+
+import figures
+import matplotlib
+from common import Failure, say
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+# Key of a figure, what it is called, its unit, how many digits it is shown with, what its values are divided by.
+FIGURES = (
+    ("mean_per_s", "transactions", "1/s", 0, 1),
+    ("new_orders_per_min", "new-order transactions (NOTPM)", "1/min", 0, 1),
+    ("worst_second_over_mean", "worst second over mean", "", 2, 1),
+    ("stddev_over_mean", "standard deviation over mean", "", 2, 1),
+    ("seconds_below_50_pct", "seconds below 50 % of the mean", "s", 0, 1),
+    ("seconds_below_10_pct", "seconds below 10 % of the mean", "s", 0, 1),
+    ("seconds_at_zero", "seconds without a commit", "s", 0, 1),
+    ("longest_below_50_pct_s", "longest time below 50 % of the mean", "s", 0, 1),
+    ("longest_without_commit_s", "longest time without a commit", "s", 2, 1),
+    ("p50_ms", "response time, median", "ms", 1, 1),
+    ("p95_ms", "response time, 95 %", "ms", 1, 1),
+    ("p99_ms", "response time, 99 %", "ms", 1, 1),
+    ("p99.9_ms", "response time, 99.9 %", "ms", 1, 1),
+    ("longest_ms", "response time, longest", "ms", 0, 1),
+    ("pages_flushed_per_transaction", "pages flushed per transaction", "", 2, 1),
+    ("bytes_written_per_transaction", "written to disk per transaction", "KiB", 1, 1024),
+    ("redo_bytes_per_transaction", "redo written per transaction", "KiB", 2, 1024),
+    ("fsyncs_per_transaction", "fsyncs per transaction", "", 3, 1),
+    ("cpu_us_per_transaction", "CPU time of the server per transaction", "us", 0, 1),
+    ("redo_full_waits", "waits for space in the redo log", "", 0, 1),
+    ("sync_flush_pages", "pages of sync flushing", "", 0, 1),
+    ("free_page_waits", "waits for a free page", "", 0, 1),
+)
+PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("longest_ms", "longest"))
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+# Of the warm-up, how much the plots show.
+SHOWN_WARMUP_S = 60
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
+table { border-collapse: collapse; margin: 1em 0 } td, th { border: 1px solid #ccc; padding: 3px 9px; text-align: right }
+td:first-child, th:first-child { text-align: left } th { background: #f3f3f3 } img { max-width: 100% }
+.spread { color: #777; font-size: 85% } .note { color: #a00 } .differs { font-weight: bold }
+"""
+
+
+def comparisons(plan, runs):
+    """The runs by device and workload, in the plan's order, where there are some: [(device, workload, {server: runs})]."""
+    found = []
+    for device in plan["devices"]:
+        for workload in plan["workloads"]:
+            by_server = {
+                server: sorted((run for run in runs if (run["device"], run["workload"], run["server"])
+                                == (device, workload, server)), key=lambda run: run["repetition"])
+                for server in plan["servers"]
+            }  # fmt: skip
+            by_server = {server: own for server, own in by_server.items() if own}
+            if by_server:
+                found.append((device, workload, by_server))
+    return found
+
+
+def values(runs, key):
+    return [run["figures"].get(key) for run in runs]
+
+
+def compare(by_server):
+    """{figure: {server: its spread, with the spread of its ratio to the first server}}."""
+    reference = next(iter(by_server))
+    by_repetition = {run["repetition"]: run["figures"] for run in by_server[reference]}
+    found = {}
+    for key, *_ in FIGURES:
+        found[key] = {}
+        for server, runs in by_server.items():
+            spread = figures.spread(values(runs, key))
+            if spread is None:
+                continue
+            pairs = [(run["figures"].get(key), by_repetition.get(run["repetition"], {}).get(key)) for run in runs]
+            ratio = figures.ratios([own for own, _ in pairs], [other for _, other in pairs])
+            found[key][server] = {**spread, "ratio": ratio if server != reference else None}
+    return {key: of_servers for key, of_servers in found.items() if of_servers}
+
+
+def number(value, digits, divisor=1):
+    return f"{value / divisor:,.{digits}f}"
+
+
+def with_spread(spread, digits, divisor=1):
+    if spread["of"] == 1:
+        return number(spread["median"], digits, divisor)
+    least, most = number(spread["min"], digits, divisor), number(spread["max"], digits, divisor)
+    return f'{number(spread["median"], digits, divisor)} <span class="spread">{least} to {most}</span>'
+
+
+def ratio_cell(ratio):
+    if ratio is None:
+        return "<td></td>"
+    is_one_sided = ratio["of"] > 1 and not ratio["min"] <= 1 <= ratio["max"]
+    return f'<td{" class=differs" if is_one_sided else ""}>{with_spread(ratio, 3)}</td>'
+
+
+def figure_table(compared, servers):
+    reference, *others = servers
+    head = "".join(f"<th>{server}</th>" for server in servers)
+    head += "".join(f"<th>{server} / {reference}</th>" for server in others)
+    rows = []
+    for key, name, unit, digits, divisor in FIGURES:
+        of_servers = compared.get(key)
+        if not of_servers:
+            continue
+        cells = "".join(
+            f"<td>{with_spread(of_servers[server], digits, divisor) if server in of_servers else 'not counted'}</td>"
+            for server in servers
+        )
+        cells += "".join(ratio_cell(of_servers.get(server, {}).get("ratio")) for server in others)
+        rows.append(f"<tr><td>{name}{f', {unit}' if unit else ''}</td>{cells}</tr>")
+    return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+
+
+def stall_table(by_server):
+    """Stalls by kind: the median of the repetitions, of servers that count them."""
+    kinds = sorted({kind for runs in by_server.values() for run in runs for kind in run["figures"]["stalls"]})
+    if not kinds:
+        return "<p>No server here counts stalls by kind.</p>"
+    rows = []
+    for kind in kinds:
+        cells = []
+        for runs in by_server.values():
+            found = [run["figures"]["stalls"][kind] for run in runs if kind in run["figures"]["stalls"]]
+            if not found:
+                cells.append("<td colspan=2>not counted</td>")
+                continue
+            count, time_ms = (statistics.median(one[key] for one in found) for key in ("count", "time_ms"))
+            cells.append(f"<td>{number(count, 0)}</td><td>{number(time_ms / 1000, 2)}</td>")
+        rows.append(f"<tr><td>{kind}</td>{''.join(cells)}</tr>")
+    head = "".join(f"<th colspan=2>{server}</th>" for server in by_server)
+    units = "<th>waits</th><th>s, of all threads</th>" * len(by_server)
+    return f"<table><tr><th>stalls</th>{head}</tr><tr><th></th>{units}</tr>{''.join(rows)}</table>"
+
+
+def kind_table(by_server):
+    """Response times of the kinds of transactions, where there is more than one."""
+    kinds = sorted({kind for runs in by_server.values() for run in runs for kind in run["figures"]["by_kind"]})
+    if len(kinds) < 2:
+        return ""
+    rows = []
+    for kind in kinds:
+        for server, runs in by_server.items():
+            own = [run["figures"]["by_kind"][kind] for run in runs if kind in run["figures"]["by_kind"]]
+            if own:
+                cells = "".join(f"<td>{number(statistics.median(one[key] for one in own), 1)}</td>"
+                                for key in ("count", *(key for key, _ in PERCENTILES)))  # fmt: skip
+                rows.append(f"<tr><td>{kind}</td><td>{server}</td>{cells}</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("count", *(f"{text}, ms" for _, text in PERCENTILES)))
+    return f"<table><tr><th>kind</th><th>server</th>{head}</tr>{''.join(rows)}</table>"
+
+
+def middle(runs):
+    """Of the repetitions, the one of median throughput."""
+    return sorted(runs, key=lambda run: run["figures"]["mean_per_s"])[len(runs) // 2]
+
+
+def plot_line(axes, run, name, colour, is_middle, label, scale=1):
+    line = run["series"][name]
+    points = [(second, value / scale) for second, value in zip(run["series"]["second"], line, strict=False)
+              if value is not None and second >= -SHOWN_WARMUP_S]  # fmt: skip
+    if points:
+        axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.3 if is_middle else 0.7,
+                  alpha=1 if is_middle else 0.3, label=label if is_middle else None)  # fmt: skip
+
+
+def plot_timeline(path, title, by_server):
+    panels = (
+        ("transactions", "transactions/s", 1),
+        ("checkpoint_age_bytes", "checkpoint age, MiB", 1 << 20),
+        ("dirty_pages", "dirty pages, thousands", 1000),
+        ("pages_flushed", "pages flushed/s", 1),
+    )
+    figure, all_axes = pyplot.subplots(
+        len(panels), 1, sharex=True, figsize=(11, 9), height_ratios=(2.2, 1, 1, 1), constrained_layout=True
+    )
+    for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
+        for (server, runs), colour in zip(by_server.items(), COLOURS, strict=False):
+            chosen = middle(runs)
+            for run in runs:
+                plot_line(axes, run, name, colour, run is chosen, server, scale)
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+        left = axes.get_xlim()[0]
+        if left < 0:
+            axes.axvspan(left, 0, color="#eeeeee", zorder=0)
+            axes.set_xlim(left=left)
+    all_axes[0].legend(loc="upper right", ncols=len(by_server))
+    all_axes[0].set_title(f"{title}: each second; grey: warm-up; pale: the other repetitions", fontsize=11)
+    all_axes[-1].set_xlabel("seconds from the begin of what is counted")
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+
+
+def plot_percentiles(path, title, by_server):
+    figure, axes = pyplot.subplots(figsize=(8, 4), constrained_layout=True)
+    shift = 0.12
+    for i, ((server, runs), colour) in enumerate(zip(by_server.items(), COLOURS, strict=False)):
+        places, medians, below, above = [], [], [], []
+        for place, (key, _) in enumerate(PERCENTILES):
+            spread = figures.spread(values(runs, key))
+            if spread:
+                places.append(place + (i - (len(by_server) - 1) / 2) * shift)
+                medians.append(spread["median"])
+                below.append(spread["median"] - spread["min"])
+                above.append(spread["max"] - spread["median"])
+        axes.errorbar(places, medians, yerr=(below, above), fmt="o", color=colour, capsize=3, label=server)
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(PERCENTILES)), [text for _, text in PERCENTILES])
+    axes.set_xlabel("percent of the transactions that took no longer")
+    axes.set_ylabel("response time, ms")
+    axes.set_title(f"{title}: median of the repetitions, least and greatest", fontsize=11)
+    axes.grid(alpha=0.3, which="both", axis="y")
+    axes.legend()
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+
+
+def image(path, text):
+    encoded = base64.b64encode(path.read_bytes()).decode()
+    return f'<p><img alt="{html.escape(text)}" src="data:image/png;base64,{encoded}"></p>'
+
+
+def notes(by_server):
+    """What a reader has to know of these runs before the figures."""
+    found = []
+    for server, runs in by_server.items():
+        for run in runs:
+            which = f"{server}, repetition {run['repetition']}"
+            if not run["is_steady"]:
+                found.append(f"{which}: not steady: the redo log was written {run['warmup_redo_writes']:.1f} times "
+                             "before it was counted")  # fmt: skip
+            if not run["is_throttled"]:
+                found.append(f"{which}: the device was not held to its model")
+    return "".join(f'<p class="note">{html.escape(text)}</p>' for text in found)
+
+
+def facts(by_server):
+    """One line for each server: what was run, and how it was warmed up."""
+    lines = []
+    for server, runs in by_server.items():
+        warmups = figures.spread([run["warmup_s"] for run in runs])
+        writes = figures.spread([run["warmup_redo_writes"] for run in runs])
+        checked = {None: "no check", True: "checked"}[True if runs[0]["check"] else None]
+        lines.append(f"<li>{server}: {runs[0]['version']}, {len(runs)} repetitions, {runs[0]['clients']} clients, "
+                     f"warm-up {with_spread(warmups, 0)} s, redo written {with_spread(writes, 1)} times its capacity of "
+                     f"{runs[0]['redo_capacity_bytes'] >> 20} MiB; data afterwards: {checked}</li>")  # fmt: skip
+    arrivals = runs[0]["arrivals_per_s"]
+    if arrivals:
+        bursts = runs[0]["burst_arrivals_per_s"]
+        text = f"open loop: {arrivals:.0f} transactions/s are due" + (f", {bursts:.0f} in bursts" if bursts else "")
+        lines.append(f"<li>{text}</li>")
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+def option_table(by_server):
+    """my.cnf of each server, without the places of this machine."""
+    names = sorted({name for runs in by_server.values() for name in runs[0]["options"]})
+    rows = []
+    for name in names:
+        cells = "".join(f"<td>{html.escape(str(runs[0]['options'].get(name, '')))}</td>" for runs in by_server.values())
+        rows.append(f"<tr><td>{html.escape(name)}</td>{cells}</tr>")
+    head = "".join(f"<th>{server}</th>" for server in by_server)
+    return f"<details><summary>my.cnf</summary><table><tr><th></th>{head}</tr>{''.join(rows)}</table></details>"
+
+
+def section(folder, device, workload, by_server, device_text):
+    title = f"{workload} on {device}"
+    timeline, percentiles = (folder / f"{device}.{workload}.{what}.png" for what in ("seconds", "response-times"))
+    plot_timeline(timeline, title, by_server)
+    plot_percentiles(percentiles, title, by_server)
+    compared = compare(by_server)
+    page = [
+        f"<h2>{title}</h2><p>{html.escape(device_text)}</p>", notes(by_server), facts(by_server),
+        image(timeline, f"{title}, second by second"), figure_table(compared, list(by_server)),
+        image(percentiles, f"{title}, response times"), kind_table(by_server), stall_table(by_server),
+        option_table(by_server),
+    ]  # fmt: skip
+    return "".join(page), {"device": device, "workload": workload, "figures": compared}
+
+
+def limits_text(device):
+    """A device's limits and file system, in words."""
+    limits = [f"{value:,} {name.replace('_per_s', '/s').replace('_', ' ')}"
+              for name, value in device["limits"].items() if value]  # fmt: skip
+    text = f"{device['description']}: {', '.join(limits)}" if limits else device["description"] or "as the machine has it"
+    return text + (f"; {device['filesystem']} on a loop device" if device["filesystem"] else "")
+
+
+def rounded(value):
+    """For the JSON file: six digits tell more than was measured."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(of) for key, of in value.items()}
+    return [rounded(of) for of in value] if isinstance(value, list) else value
+
+
+def without_zeros(run):
+    """A run with those counters only that moved."""
+    moved = {name: value for name, value in run["figures"]["counters_added"].items() if value}
+    return run | {"figures": run["figures"] | {"counters_added": moved}}
+
+
+def read_json(path):
+    return json.loads(path.read_text())
+
+
+def write(folder):
+    """Write report.html, result.json and the plots of a folder of results."""
+    if not (folder / "plan.toml").exists():
+        raise Failure(f"{folder} is no folder of results: there is no plan.toml in it")
+    plan = tomllib.loads((folder / "plan.toml").read_text())
+    devices = read_json(folder / "devices.json")
+    runs = [read_json(path) for path in sorted(folder.glob("runs/*/run.json"))]
+    if not runs:
+        raise Failure(f"{folder} has no run that is done")
+    planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
+    environment = read_json(folder / "environment.json")
+    sections = [section(folder, device, workload, by_server, limits_text(devices[device]))
+                for device, workload, by_server in comparisons(plan, runs)]  # fmt: skip
+    missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
+    rows = "".join(f"<tr><td>{name}</td><td>{html.escape(str(value))}</td></tr>" for name, value in environment.items())
+    page = f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
+<body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
+<p>Figures are medians of the repetitions, with the least and the greatest; a ratio is of the two runs of one
+repetition, which followed each other. A ratio in bold type lies on one side of 1 in every repetition. Response times
+are from when a transaction began or, in an open loop, was due.</p>
+{"".join(text for text, _ in sections)}
+<h2>Environment</h2><table>{rows}</table></body></html>
+"""
+    (folder / "report.html").write_text(page)
+    found = {"title": plan["title"], "environment": environment, "devices": devices,
+             "comparisons": [compared for _, compared in sections], "runs": [without_zeros(run) for run in runs]}  # fmt: skip
+    (folder / "result.json").write_text(json.dumps(rounded(found)) + "\n")
+    say(f"report: {folder / 'report.html'}")

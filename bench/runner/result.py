@@ -1,0 +1,121 @@
+"""What one run found, computed from its records and samples: pure functions."""
+
+import os
+
+import figures
+from sampler import checkpoint_age
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# The kinds of stall that the fork counts: Innodb_stall_<kind>_count and _time_us.
+STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_time_us"
+# New-order transactions are what TPC-C counts.
+TPCC_KIND = "new_order"
+
+
+def added(samples, begin, end):
+    """What each counter grew by from begin to end; gauges are among them."""
+    times = [sample["time"] for sample in samples]
+    found = {}
+    for name in samples[-1]:
+        values = [sample.get(name) for sample in samples]
+        if name == "time" or any(value is None for value in values):
+            continue
+        before, after = figures.resample(times, values, [begin, end])
+        if before is not None and after is not None:
+            found[name] = after - before
+    return found
+
+
+def gauge(samples, read, begin, end):
+    """Least, mean and greatest of what read(sample) gives within the window; None if it gives nothing."""
+    values = [read(sample) for sample in samples if begin <= sample["time"] < end]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {"min": min(known), "mean": sum(known) / len(known), "max": max(known)}
+
+
+def per(value, count):
+    return None if value is None or not count else value / count
+
+
+def sum_of(counters, *names):
+    """The sum of those counters that the server has; None if it has none of them."""
+    known = [counters[name] for name in names if name in counters]
+    return sum(known) if known else None
+
+
+def stalls(counters):
+    """{kind: {count, time_ms}} of a server that counts them."""
+    found = {}
+    for name, value in counters.items():
+        if name.startswith(STALL_PREFIX) and name.endswith(STALL_SUFFIX):
+            kind = name.removeprefix(STALL_PREFIX).removesuffix(STALL_SUFFIX)
+            found[kind] = {"count": counters[f"{STALL_PREFIX}{kind}_count"], "time_ms": value / 1000}
+    return found
+
+
+def response_times_by_kind(records):
+    kinds = sorted({kind for _, _, kind in records})
+    return {
+        kind or "all": {"count": len(own)} | figures.response_times(own)
+        for kind in kinds
+        for own in [[response for _, response, of_kind in records if of_kind == kind]]
+    }
+
+
+def window_figures(records, samples, begin, seconds):
+    """The figures of a window. Transactions count where they end; response times are of those that began within the
+    window, also if they ended after it, so that the end of the window hides no long one."""
+    end = begin + seconds
+    ends = [end_us / 1e6 for end_us, _, _ in records]
+    counts = figures.per_second(ends, begin, seconds)
+    transactions = sum(counts)
+    begun = [record for record in records if begin * 1e6 <= record[0] - record[1] < end * 1e6]
+    counters = added(samples, begin, end)
+    new_orders = sum(
+        1 for at, (_, _, kind) in zip(ends, records, strict=True) if kind == TPCC_KIND and begin <= at < end
+    )
+    ticks = sum_of(counters, "process.user_ticks", "process.system_ticks")
+    return {
+        "transactions": transactions,
+        **figures.stability(counts),
+        **({"new_orders_per_min": new_orders * 60 / seconds} if new_orders else {}),
+        **figures.response_times([response for _, response, _ in begun]),
+        "longest_without_commit_s": figures.longest_gap(ends, begin, seconds),
+        "pages_flushed_per_transaction": per(counters.get("Innodb_buffer_pool_pages_flushed"), transactions),
+        "bytes_written_per_transaction": per(counters.get("process.write_bytes"), transactions),
+        "redo_bytes_per_transaction": per(counters.get("Innodb_os_log_written"), transactions),
+        "fsyncs_per_transaction": per(
+            sum_of(counters, "Innodb_data_fsyncs", "Innodb_os_log_fsyncs"), transactions
+        ),
+        "cpu_us_per_transaction": per(None if ticks is None else ticks * 1e6 / TICKS_PER_S, transactions),
+        "redo_full_waits": sum_of(counters, "metric.log_on_file_space_waits"),
+        "sync_flush_pages": sum_of(counters, "metric.buffer_flush_sync_total_pages"),
+        "free_page_waits": sum_of(counters, "Innodb_buffer_pool_wait_free"),
+        "checkpoint_age_bytes": gauge(samples, checkpoint_age, begin, end),
+        "dirty_pages": gauge(samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),
+        "by_kind": response_times_by_kind(begun),
+        "stalls": stalls(counters),
+        "counters_added": counters,
+    }  # fmt: skip
+
+
+def series(records, samples, load_begin, begin, seconds):
+    """What a plot shows, for whole seconds from the begin of the load, those of the warm-up before 0."""
+    first = -int(begin - load_begin)
+    grid = [begin + second for second in range(first, seconds + 1)]
+    times = [sample["time"] for sample in samples]
+
+    def line(read):
+        values = [read(sample) for sample in samples]
+        return None if any(value is None for value in values) else figures.resample(times, values, grid)
+
+    written = line(lambda sample: sample.get("Innodb_buffer_pool_pages_flushed"))
+    return {
+        "second": list(range(first, seconds)),
+        "transactions": figures.per_second([end_us / 1e6 for end_us, _, _ in records], grid[0], seconds - first),
+        "checkpoint_age_bytes": (line(checkpoint_age) or [])[:-1],
+        "dirty_pages": (line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty")) or [])[:-1],
+        "pages_flushed": figures.differences(written) if written else [],
+    }

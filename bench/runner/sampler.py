@@ -1,0 +1,106 @@
+"""What a server and its disk count, read once a second while a load runs."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+from common import Failure
+
+STATUS = "SHOW GLOBAL STATUS WHERE Variable_name LIKE 'Innodb%' OR Variable_name IN ('Threads_running', 'Com_commit')"
+METRICS = "SELECT CONCAT('metric.', name), count FROM information_schema.innodb_metrics WHERE {}"
+# Of /proc/diskstats, in the kernel's Documentation/admin-guide/iostats.rst: sectors have 512 bytes.
+DISK_FIELDS = (
+    "reads", "reads_merged", "sectors_read", "read_ms", "writes", "writes_merged", "sectors_written", "write_ms",
+    "in_flight", "io_ms", "weighted_io_ms",
+)  # fmt: skip
+
+
+def disk_counters(device):
+    """What the kernel counts for the disk with this major:minor."""
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        major, minor, _, *fields = line.split()
+        if f"{major}:{minor}" == device:
+            return {f"disk.{name}": int(value) for name, value in zip(DISK_FIELDS, fields, strict=False)}
+    return {}
+
+
+def process_counters(pid):
+    """CPU time of a process in clock ticks, and the bytes it has sent to disks."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    counters = {"process.user_ticks": int(fields[11]), "process.system_ticks": int(fields[12])}
+    for line in Path(f"/proc/{pid}/io").read_text().splitlines():
+        name, _, value = line.partition(": ")
+        if name in ("read_bytes", "write_bytes"):
+            counters[f"process.{name}"] = int(value)
+    return counters
+
+
+def numbers(rows):
+    """Names and values of those rows whose value is a number."""
+    found = {}
+    for row in rows:
+        if len(row) == 2 and row[1].lstrip("-").replace(".", "", 1).isdigit():
+            found[row[0]] = float(row[1]) if "." in row[1] else int(row[1])
+    return found
+
+
+def checkpoint_age(sample):
+    """The checkpoint age in bytes, by whichever names the server has; None if by none."""
+    if "Innodb_checkpoint_age" in sample:
+        return sample["Innodb_checkpoint_age"]
+    current, checkpoint = sample.get("Innodb_redo_log_current_lsn"), sample.get("Innodb_redo_log_checkpoint_lsn")
+    return None if current is None or checkpoint is None else current - checkpoint
+
+
+class Sampler(threading.Thread):
+    """Takes a sample each second until it is ended. Samples are kept in a file, one JSON object a line, too."""
+
+    def __init__(self, instance, device, path):
+        super().__init__(daemon=True)
+        self.instance = instance
+        self.device = device
+        self.path = path
+        self.samples = []
+        self.failure = None
+        self.ended = threading.Event()
+
+    def __enter__(self):
+        self.session = self.instance.session()
+        enabled = "enabled" if self.instance.program.is_mariadb else "status = 'enabled'"
+        self.questions = f"{STATUS};\n{METRICS.format(enabled)}"
+        self.samples.append(self.sample())
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(2)
+        # A sample that waits for a server that stands.
+        self.session.close()
+        self.join()
+
+    def sample(self):
+        begin = time.monotonic()
+        found = numbers(self.session.query(self.questions))
+        # What was counted belongs to a time between those two.
+        found["time"] = (begin + time.monotonic()) / 2
+        return found | disk_counters(self.device) | process_counters(self.instance.process.pid)
+
+    def run(self):
+        due = time.monotonic()
+        try:
+            with open(self.path, "w") as file:
+                file.write(json.dumps(self.samples[0]) + "\n")
+                while True:
+                    due = max(due + 1, time.monotonic())
+                    if self.ended.wait(due - time.monotonic()):
+                        return
+                    self.samples.append(self.sample())
+                    file.write(json.dumps(self.samples[-1]) + "\n")
+        except (Failure, OSError, ValueError) as failure:
+            if not self.ended.is_set():
+                self.failure = failure
+
+    def latest(self, name):
+        return self.samples[-1].get(name)
