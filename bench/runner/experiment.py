@@ -63,8 +63,8 @@ def runs_of(plan):
 
 
 def options_of(plan, run):
-    """The options of a run's server: the plan's, then the workload's, then the server's own."""
-    return plan.options | run.workload.server_options | run.server.options
+    """The options of a run's server: the plan's, then the device's, then the workload's, then the server's own."""
+    return plan.options | run.device.server_options | run.workload.server_options | run.server.options
 
 
 def first_line(*command):
@@ -157,6 +157,14 @@ def last_end_s(path):
 def script_for_lua(script):
     """As bench/measured.lua takes it: sysbench's own scripts by name, since they belong to its search path."""
     return script.stem if script.is_relative_to(SYSBENCH_SCRIPTS) else str(script)
+
+
+def disk_of(path):
+    """The disk whose counters are sampled; "" where the path is on none, as in memory."""
+    try:
+        return device_of(path)
+    except Skip:
+        return ""
 
 
 class Experiment:
@@ -308,7 +316,7 @@ class Experiment:
         arrivals, burst_arrivals = self.arrivals(run)
         with contextlib.ExitStack() as loaded:
             is_throttled = self.throttle(loaded, run, instance)
-            sampler = loaded.enter_context(Sampler(instance, device_of(copied), folder / "samples.jsonl"))
+            sampler = loaded.enter_context(Sampler(instance, disk_of(copied), folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
             watch = Watch(self, run, instance, sampler, load)
@@ -390,5 +398,9 @@ class Watch:
             self.look(f"{text}, {moment - time.monotonic():.0f} s")
 
     def grace(self, moment):
-        while time.monotonic() < moment + GRACE_S and not self.load.all_clients_ended_one_after(moment):
+        """Until every transaction that began before that time has ended, and there is a sample after it."""
+        def is_over():
+            return self.sampler.latest("time") > moment and self.load.all_clients_ended_one_after(moment)
+
+        while time.monotonic() < moment + GRACE_S and not is_over():
             self.look("waiting for the last transactions")

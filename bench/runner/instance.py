@@ -247,10 +247,13 @@ class Instance:
 
         self.wait_until(pool_is_loaded, "the buffer pool's contents are loaded")
         if not self.program.is_mariadb:
-            capacity = self.redo_capacity_bytes()
+            self.wait_until_redo_is_resized()
 
-            def redo_is_resized():
-                status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_capacity_resized'")
-                return int(status[0][1]) == capacity
+    def wait_until_redo_is_resized(self):
+        capacity = self.redo_capacity_bytes()
 
-            self.wait_until(redo_is_resized, "the redo log is resized")
+        def is_resized():
+            status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_capacity_resized'")
+            return int(status[0][1]) == capacity
+
+        self.wait_until(is_resized, "the redo log is resized")

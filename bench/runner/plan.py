@@ -53,6 +53,7 @@ class Device:
     limits: Limits
     filesystem: str
     size: str
+    server_options: dict
     description: str
 
 
@@ -199,13 +200,14 @@ def read_device(table, models):
     filesystem = table.take("filesystem", str, "")
     size = table.take("size", str, "8G")
     model = table.take("model", str, "")
+    server_options = table.take_options("server_options")
     if filesystem and filesystem not in FILESYSTEMS:
         raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(FILESYSTEMS)}")
     if model and model not in models:
         raise table.wrong(f"model '{model}' is none of {', '.join(models)} ({DEVICES.relative_to(REPO)})")
     what = models[model] if model else read_limits(table)
     table.end()
-    return Device(name, filesystem=filesystem, size=size, **what)
+    return Device(name, filesystem=filesystem, size=size, server_options=server_options, **what)
 
 
 def load(path):

@@ -6,7 +6,10 @@
 --
 --   sysbench bench/workloads/insert12.lua --mysql-socket=... --mysql-db=insert12 prepare
 --   sysbench bench/workloads/insert12.lua --threads=32 --time=60 ... run
+--   sysbench bench/workloads/insert12.lua ... check
 --   sysbench bench/workloads/insert12.lua ... cleanup
+--
+-- check ends with an error if the tables do not have the same number of rows: then a transaction is there in part.
 
 local TABLES = 12
 
@@ -57,3 +60,21 @@ end
 function thread_done()
    connection:disconnect()
 end
+
+local function check()
+   local connection = sysbench.sql.driver():connect()
+   connection:query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+   local rows, is_consistent = {}, true
+   for i = 1, TABLES do
+      rows[i] = connection:query_row(string.format("SELECT COUNT(*) FROM trade%d", i))
+      is_consistent = is_consistent and rows[i] == rows[1]
+   end
+   connection:query("COMMIT")
+   print("rows of the tables: " .. table.concat(rows, ", "))
+   -- sysbench ends with an error if a command returns false.
+   return is_consistent
+end
+
+sysbench.cmdline.commands = {
+   check = {check}
+}
