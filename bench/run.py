@@ -12,7 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent / "runner"), str(Path(__file__).resolve().parent.parent / "tools")]
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "runner"))
 import report
 from common import Failure, main, say
 from experiment import RESULTS, Experiment, options_of

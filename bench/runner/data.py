@@ -9,7 +9,6 @@ from pathlib import Path
 
 from common import BUILD, Failure, need_space, say
 from instance import DATABASE, INITIAL_OPTIONS, Instance
-from plan import SYSBENCH_SCRIPTS
 
 LOADED = BUILD / "bench/loaded"
 LOAD_CLIENTS = 4
@@ -47,10 +46,12 @@ def loaded_for(workload, family, options):
 def sysbench_command(script, instance, options):
     if not shutil.which("sysbench"):
         raise Failure("sysbench is not installed: make packages")
-    values = {name: {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-              for name, value in options.items()}  # fmt: skip
-    return ["sysbench", str(script), "--db-driver=mysql", f"--mysql-socket={instance.socket}", "--mysql-user=root",
-            f"--mysql-db={DATABASE}", *(f"--{name.replace('_', '-')}={value}" for name, value in values.items())]  # fmt: skip
+    command = ["sysbench", str(script), "--db-driver=mysql", f"--mysql-socket={instance.socket}", "--mysql-user=root",
+               f"--mysql-db={DATABASE}"]  # fmt: skip
+    for name, value in options.items():
+        text = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+        command.append(f"--{name.replace('_', '-')}={text}")
+    return command
 
 
 def run_sysbench(words, log, what):
@@ -97,7 +98,7 @@ def load(loaded, program, options, port):
 
 
 def analyze(instance):
-    """Have the statistics of a loaded database as good as they will be: no run begins with a worse plan than another."""
+    """Make the statistics of a loaded database as good as they will be: no run has worse plans than another."""
     tables = instance.sql(f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{DATABASE}'")
     for (table,) in tables:
         instance.sql(f"ANALYZE TABLE {DATABASE}.{table}")

@@ -34,7 +34,8 @@ def percentile(ordered, pct):
     """The smallest of the values, in ascending order, that pct percent of them do not exceed (nearest rank)."""
     if not ordered:
         return None
-    return ordered[max(1, math.ceil(pct / 100 * len(ordered))) - 1]
+    # Rounded, so that 99.9 % of 1000 is 999 and not a little more.
+    return ordered[max(1, math.ceil(round(pct * len(ordered) / 100, 6))) - 1]
 
 
 def longest_run(flags):
@@ -115,6 +116,6 @@ def spread(values):
 
 
 def ratios(values, references):
-    """The ratio of each value to the reference of the same repetition, where both are known and neither is 0."""
+    """The ratio of each value to the reference of the same repetition, where both are known and that is not 0."""
     pairs = zip(values, references, strict=True)
-    return spread([value / reference if value and reference else None for value, reference in pairs])
+    return spread([None if value is None or not reference else value / reference for value, reference in pairs])

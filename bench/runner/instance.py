@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import BUILD, Failure, port_is_free, sha256_of
+from common import Failure, port_is_free, sha256_of
 
 START_SECONDS = 600
 STOP_SECONDS = 1800
@@ -24,6 +24,10 @@ INITIAL_OPTIONS = (
     "innodb_page_size", "innodb_data_file_path", "innodb_undo_directory", "innodb_undo_tablespaces",
     "innodb_log_group_home_dir", "lower_case_table_names",
 )  # fmt: skip
+
+
+HOW_TO_BUILD = "build the fork with make server and stock with make stock, or name another"
+HOW_TO_GET = {"mariadbd": "apt install mariadb-server-core mariadb-client-core, or name another"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +60,7 @@ class Program:
 def identify(path):
     """What a server's program is."""
     if not path.exists():
-        how = {"fork": "make server", "stock": "make stock"}
-        tree = path.relative_to(BUILD).parts[0] if path.is_relative_to(BUILD) else ""
-        hint = f"build it: {how[tree]}" if tree in how else "install it (Debian: apt install mariadb-server-core mariadb-client-core) or name another"
-        raise Failure(f"there is no server {path}; {hint}")
+        raise Failure(f"there is no server {path}; {HOW_TO_GET.get(path.name, HOW_TO_BUILD)}")
     result = subprocess.run([path, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"Ver (\d+\.\d+\.\d+\S*)", result.stdout)
     if result.returncode != 0 or not found:

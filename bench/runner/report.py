@@ -6,12 +6,10 @@ import json
 import statistics
 import tomllib
 
+import comparison
 import figures
-import matplotlib
+import plots
 from common import Failure, say
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 # Key of a figure, what it is called, its unit, how many digits it is shown with, what its values are divided by.
 FIGURES = (
@@ -38,53 +36,13 @@ FIGURES = (
     ("sync_flush_pages", "pages of sync flushing", "", 0, 1),
     ("free_page_waits", "waits for a free page", "", 0, 1),
 )
-PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("longest_ms", "longest"))
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-# Of the warm-up, how much the plots show.
-SHOWN_WARMUP_S = 60
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; margin: 1em 0 } td, th { border: 1px solid #ccc; padding: 3px 9px; text-align: right }
+table { border-collapse: collapse; margin: 1em 0 }
+td, th { border: 1px solid #ccc; padding: 3px 9px; text-align: right }
 td:first-child, th:first-child { text-align: left } th { background: #f3f3f3 } img { max-width: 100% }
 .spread { color: #777; font-size: 85% } .note { color: #a00 } .differs { font-weight: bold }
 """
-
-
-def comparisons(plan, runs):
-    """The runs by device and workload, in the plan's order, where there are some: [(device, workload, {server: runs})]."""
-    found = []
-    for device in plan["devices"]:
-        for workload in plan["workloads"]:
-            by_server = {
-                server: sorted((run for run in runs if (run["device"], run["workload"], run["server"])
-                                == (device, workload, server)), key=lambda run: run["repetition"])
-                for server in plan["servers"]
-            }  # fmt: skip
-            by_server = {server: own for server, own in by_server.items() if own}
-            if by_server:
-                found.append((device, workload, by_server))
-    return found
-
-
-def values(runs, key):
-    return [run["figures"].get(key) for run in runs]
-
-
-def compare(by_server):
-    """{figure: {server: its spread, with the spread of its ratio to the first server}}."""
-    reference = next(iter(by_server))
-    by_repetition = {run["repetition"]: run["figures"] for run in by_server[reference]}
-    found = {}
-    for key, *_ in FIGURES:
-        found[key] = {}
-        for server, runs in by_server.items():
-            spread = figures.spread(values(runs, key))
-            if spread is None:
-                continue
-            pairs = [(run["figures"].get(key), by_repetition.get(run["repetition"], {}).get(key)) for run in runs]
-            ratio = figures.ratios([own for own, _ in pairs], [other for _, other in pairs])
-            found[key][server] = {**spread, "ratio": ratio if server != reference else None}
-    return {key: of_servers for key, of_servers in found.items() if of_servers}
 
 
 def number(value, digits, divisor=1):
@@ -155,77 +113,10 @@ def kind_table(by_server):
             own = [run["figures"]["by_kind"][kind] for run in runs if kind in run["figures"]["by_kind"]]
             if own:
                 cells = "".join(f"<td>{number(statistics.median(one[key] for one in own), 1)}</td>"
-                                for key in ("count", *(key for key, _ in PERCENTILES)))  # fmt: skip
+                                for key in ("count", *(key for key, _ in plots.PERCENTILES)))  # fmt: skip
                 rows.append(f"<tr><td>{kind}</td><td>{server}</td>{cells}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("count", *(f"{text}, ms" for _, text in PERCENTILES)))
+    head = "".join(f"<th>{name}</th>" for name in ("count", *(f"{text}, ms" for _, text in plots.PERCENTILES)))
     return f"<table><tr><th>kind</th><th>server</th>{head}</tr>{''.join(rows)}</table>"
-
-
-def middle(runs):
-    """Of the repetitions, the one of median throughput."""
-    return sorted(runs, key=lambda run: run["figures"]["mean_per_s"])[len(runs) // 2]
-
-
-def plot_line(axes, run, name, colour, is_middle, label, scale=1):
-    line = run["series"][name]
-    points = [(second, value / scale) for second, value in zip(run["series"]["second"], line, strict=False)
-              if value is not None and second >= -SHOWN_WARMUP_S]  # fmt: skip
-    if points:
-        axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.3 if is_middle else 0.7,
-                  alpha=1 if is_middle else 0.3, label=label if is_middle else None)  # fmt: skip
-
-
-def plot_timeline(path, title, by_server):
-    panels = (
-        ("transactions", "transactions/s", 1),
-        ("checkpoint_age_bytes", "checkpoint age, MiB", 1 << 20),
-        ("dirty_pages", "dirty pages, thousands", 1000),
-        ("pages_flushed", "pages flushed/s", 1),
-    )
-    figure, all_axes = pyplot.subplots(
-        len(panels), 1, sharex=True, figsize=(11, 9), height_ratios=(2.2, 1, 1, 1), constrained_layout=True
-    )
-    for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
-        for (server, runs), colour in zip(by_server.items(), COLOURS, strict=False):
-            chosen = middle(runs)
-            for run in runs:
-                plot_line(axes, run, name, colour, run is chosen, server, scale)
-        axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-        left = axes.get_xlim()[0]
-        if left < 0:
-            axes.axvspan(left, 0, color="#eeeeee", zorder=0)
-            axes.set_xlim(left=left)
-    all_axes[0].legend(loc="upper right", ncols=len(by_server))
-    all_axes[0].set_title(f"{title}: each second; grey: warm-up; pale: the other repetitions", fontsize=11)
-    all_axes[-1].set_xlabel("seconds from the begin of what is counted")
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
-
-
-def plot_percentiles(path, title, by_server):
-    figure, axes = pyplot.subplots(figsize=(8, 4), constrained_layout=True)
-    shift = 0.12
-    for i, ((server, runs), colour) in enumerate(zip(by_server.items(), COLOURS, strict=False)):
-        places, medians, below, above = [], [], [], []
-        for place, (key, _) in enumerate(PERCENTILES):
-            spread = figures.spread(values(runs, key))
-            if spread:
-                places.append(place + (i - (len(by_server) - 1) / 2) * shift)
-                medians.append(spread["median"])
-                below.append(spread["median"] - spread["min"])
-                above.append(spread["max"] - spread["median"])
-        axes.errorbar(places, medians, yerr=(below, above), fmt="o", color=colour, capsize=3, label=server)
-    axes.set_yscale("log")
-    axes.set_xticks(range(len(PERCENTILES)), [text for _, text in PERCENTILES])
-    axes.set_xlabel("percent of the transactions that took no longer")
-    axes.set_ylabel("response time, ms")
-    axes.set_title(f"{title}: median of the repetitions, least and greatest", fontsize=11)
-    axes.grid(alpha=0.3, which="both", axis="y")
-    axes.legend()
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
 
 
 def image(path, text):
@@ -253,10 +144,10 @@ def facts(by_server):
     for server, runs in by_server.items():
         warmups = figures.spread([run["warmup_s"] for run in runs])
         writes = figures.spread([run["warmup_redo_writes"] for run in runs])
-        checked = {None: "no check", True: "checked"}[True if runs[0]["check"] else None]
+        checked = "checked" if all(run["check"] for run in runs) else "no check"
         lines.append(f"<li>{server}: {runs[0]['version']}, {len(runs)} repetitions, {runs[0]['clients']} clients, "
-                     f"warm-up {with_spread(warmups, 0)} s, redo written {with_spread(writes, 1)} times its capacity of "
-                     f"{runs[0]['redo_capacity_bytes'] >> 20} MiB; data afterwards: {checked}</li>")  # fmt: skip
+                     f"warm-up {with_spread(warmups, 0)} s, redo log of {runs[0]['redo_capacity_bytes'] >> 20} MiB "
+                     f"written {with_spread(writes, 1)} times before; data afterwards: {checked}</li>")  # fmt: skip
     arrivals = runs[0]["arrivals_per_s"]
     if arrivals:
         bursts = runs[0]["burst_arrivals_per_s"]
@@ -279,9 +170,9 @@ def option_table(by_server):
 def section(folder, device, workload, by_server, device_text):
     title = f"{workload} on {device}"
     timeline, percentiles = (folder / f"{device}.{workload}.{what}.png" for what in ("seconds", "response-times"))
-    plot_timeline(timeline, title, by_server)
-    plot_percentiles(percentiles, title, by_server)
-    compared = compare(by_server)
+    plots.timeline(timeline, title, by_server)
+    plots.percentiles(percentiles, title, by_server)
+    compared = comparison.compare(by_server)
     page = [
         f"<h2>{title}</h2><p>{html.escape(device_text)}</p>", notes(by_server), facts(by_server),
         image(timeline, f"{title}, second by second"), figure_table(compared, list(by_server)),
@@ -295,7 +186,7 @@ def limits_text(device):
     """A device's limits and file system, in words."""
     limits = [f"{value:,} {name.replace('_per_s', '/s').replace('_', ' ')}"
               for name, value in device["limits"].items() if value]  # fmt: skip
-    text = f"{device['description']}: {', '.join(limits)}" if limits else device["description"] or "as the machine has it"
+    text = ": ".join(part for part in (device["description"], ", ".join(limits)) if part)
     return text + (f"; {device['filesystem']} on a loop device" if device["filesystem"] else "")
 
 
@@ -330,7 +221,7 @@ def write(folder):
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
     environment = read_json(folder / "environment.json")
     sections = [section(folder, device, workload, by_server, limits_text(devices[device]))
-                for device, workload, by_server in comparisons(plan, runs)]  # fmt: skip
+                for device, workload, by_server in comparison.comparisons(plan, runs)]  # fmt: skip
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
     rows = "".join(f"<tr><td>{name}</td><td>{html.escape(str(value))}</td></tr>" for name, value in environment.items())
     page = f"""<!DOCTYPE html>
@@ -343,7 +234,9 @@ are from when a transaction began or, in an open loop, was due.</p>
 <h2>Environment</h2><table>{rows}</table></body></html>
 """
     (folder / "report.html").write_text(page)
-    found = {"title": plan["title"], "environment": environment, "devices": devices,
-             "comparisons": [compared for _, compared in sections], "runs": [without_zeros(run) for run in runs]}  # fmt: skip
+    found = {
+        "title": plan["title"], "environment": environment, "devices": devices,
+        "comparisons": [compared for _, compared in sections], "runs": [without_zeros(run) for run in runs],
+    }  # fmt: skip
     (folder / "result.json").write_text(json.dumps(rounded(found)) + "\n")
     say(f"report: {folder / 'report.html'}")

@@ -1,0 +1,168 @@
+"""Plans: those that come with the suite are read, and a mistake in one is named."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import bench_modules
+import experiment
+import plan
+from common import Failure
+
+PLANS = bench_modules.BENCH / "plans"
+GOOD = """
+title = "t"
+description = "d"
+[run]
+repetitions = 2
+measured_s = 5
+[options]
+a = 1
+b = 1
+c = 1
+d = 1
+[servers.one]
+mysqld = "stock"
+options = { d = 4 }
+[servers.two]
+mysqld = "/nowhere/mariadbd"
+[workloads.w]
+script = "insert12"
+server_options = { c = 3, d = 3 }
+[workloads.open]
+script = "insert12"
+arrivals_pct = 75
+of = "w"
+[devices.d]
+model = "hdd-mirror"
+server_options = { b = 2, c = 2, d = 2 }
+"""
+
+
+class Plan(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def read(self, text):
+        path = self.folder / "plan.toml"
+        path.write_text(text)
+        return plan.read_plan(path)
+
+    def wrong(self, message, before, after):
+        self.assertIn(before, GOOD)
+        with self.assertRaisesRegex(Failure, message):
+            self.read(GOOD.replace(before, after, 1))
+
+    def test_all_that_come_with_the_suite(self):
+        paths = sorted(PLANS.glob("*.toml"))
+        self.assertGreater(len(paths), 5)
+        for path in paths:
+            with self.subTest(path.name):
+                self.assertTrue(experiment.runs_of(plan.read_plan(path)))
+
+    def test_servers_alternate(self):
+        names = [run.name for run in experiment.runs_of(self.read(GOOD))]
+        self.assertEqual(names[:4], ["d.w.1.one", "d.w.1.two", "d.w.2.one", "d.w.2.two"])
+        self.assertEqual(len(names), 8)
+
+    def test_options_of_the_server_come_last(self):
+        read = self.read(GOOD)
+        first, second, *_ = experiment.runs_of(read)
+        self.assertEqual(experiment.options_of(read, first), {"a": 1, "b": 2, "c": 3, "d": 4})
+        self.assertEqual(experiment.options_of(read, second)["d"], 3)
+
+    def test_values(self):
+        read = self.read(GOOD)
+        self.assertEqual(read.servers[0].mysqld, plan.BUILT["stock"])
+        self.assertEqual(read.workloads[0].script, plan.WORKLOADS / "insert12.lua")
+        self.assertTrue(read.workloads[0].has_check)
+        self.assertEqual(read.devices[0].limits.write_iops, 120)
+        self.assertEqual((read.workloads[0].clients, read.warmup_redo_writes), (32, 3))
+
+    def test_device_of_ones_own(self):
+        read = self.read(GOOD.replace('model = "hdd-mirror"', "write_iops = 7\nread_bytes_per_s = 9"))
+        limits = read.devices[0].limits
+        self.assertEqual((limits.write_iops, limits.read_bytes_per_s, limits.read_iops), (7, 9, None))
+
+    def test_mistakes(self):
+        self.wrong("Expected", "[run]", "[run")
+        self.wrong(r"'title' is missing", 'title = "t"', "")
+        self.wrong(r"\[run\]: 'measured_s' is missing", "measured_s = 5", "")
+        self.wrong(r"'measured_s' is 0, not from 1 to 86400", "measured_s = 5", "measured_s = 0")
+        self.wrong(r"'measured_s' is '5', not of type int", "measured_s = 5", 'measured_s = "5"')
+        self.wrong(r"'repetitions' is True", "repetitions = 2", "repetitions = true")
+        self.wrong(r"\[run\]: unknown: measured", "measured_s = 5", "measured_s = 5\nmeasured = 5")
+        self.wrong(r"unknown: other", 'title = "t"', 'title = "t"\nother = 1')
+        self.wrong(r"'port' is 80", "measured_s = 5", "measured_s = 5\nport = 80")
+        self.wrong(r"\[workloads.w\]: there is no script .*nothing.lua", '"insert12"', '"nothing"')
+        self.wrong(r"\[devices.d\]: model 'ssd' is none of hdd-mirror, ", "hdd-mirror", "ssd")
+        self.wrong(r"filesystem 'fat' is none of ext4, ", "model =", 'filesystem = "fat"\nmodel =')
+        self.wrong(r"\[devices.d\]: unknown: write_iops", "model =", "write_iops = 1\nmodel =")
+        self.wrong(r"\[workloads.open\]: 'x' is no workload above it", 'of = "w"', 'of = "x"')
+        self.wrong(r"\[workloads.open\]: a percentage needs 'of'", 'of = "w"', "")
+        self.wrong(r"arrivals and arrivals_pct are two ways", "arrivals_pct = 75", "arrivals_pct = 75\narrivals = 9")
+        self.wrong(r"bursts need arrivals", "arrivals_pct = 75", "burst_arrivals = 9")
+        self.wrong(r"burst_length_s is not less", "arrivals_pct = 75", "arrivals_pct = 75\nburst_length_s = 30")
+        self.wrong(r"\[servers.one\]: 'options' is 4", "options = { d = 4 }", "options = 4")
+        self.wrong(r"'options.d' is neither", "options = { d = 4 }", "options = { d = [4] }")
+        self.wrong(r"the name 'a b' has other characters", "[servers.one]", '[servers."a b"]')
+        with self.assertRaisesRegex(Failure, r"'servers' is missing"):
+            self.read(GOOD.replace("[servers.", "[server."))
+
+    def test_no_file(self):
+        with self.assertRaises(FileNotFoundError):
+            plan.read_plan(self.folder / "nothing.toml")
+
+
+class Folder(unittest.TestCase):
+    """A folder of results belongs to one plan and the same programs."""
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.plan_path = self.folder / "plan.toml"
+        self.plan_path.write_text(GOOD)
+        self.results = self.folder / "results"
+        experiment.WORK.mkdir(parents=True, exist_ok=True)
+
+    def experiment(self):
+        return experiment.Experiment(plan.read_plan(self.plan_path), self.results, False)
+
+    def test_goes_on_with_the_same(self):
+        self.experiment().take_folder()
+        self.experiment().take_folder()
+        self.assertEqual((self.results / "plan.toml").read_text(), GOOD)
+
+    def test_another_plan(self):
+        self.experiment().take_folder()
+        self.plan_path.write_text(GOOD + "\n")
+        with self.assertRaisesRegex(Failure, "begun with another plan_sha256.*--output"):
+            self.experiment().take_folder()
+
+    def test_somebody_elses_folder(self):
+        self.results.mkdir()
+        (self.results / "thesis.txt").write_text("x")
+        with self.assertRaisesRegex(Failure, "was not made by this command"):
+            self.experiment().take_folder()
+
+    def test_seconds_left_follow_what_runs_took(self):
+        one = self.experiment()
+        guessed = one.seconds_left()
+        path = one.path(one.runs[0])
+        path.mkdir(parents=True)
+        (path / "run.json").write_text('{"took_s": 100}')
+        self.assertTrue(one.finished(one.runs[0]))
+        self.assertEqual(one.seconds_left(), 700)
+        self.assertGreater(guessed, 700)
+
+    def test_rate_of_the_reference(self):
+        one = self.experiment()
+        for run, mean in zip(one.runs[:4], (100, 900, 300, 900), strict=True):
+            path = one.path(run)
+            path.mkdir(parents=True)
+            (path / "run.json").write_text(f'{{"figures": {{"mean_per_s": {mean}}}}}')
+        self.assertEqual(one.arrivals(one.runs[4]), (150, 0))
+        self.assertEqual(one.arrivals(one.runs[0]), (0, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,134 @@
+"""What a run's records and samples come to: which transactions count, and what counters are read as."""
+
+import unittest
+
+import bench_modules  # noqa: F401
+import comparison
+import result
+from sampler import checkpoint_age, numbers
+
+BEGIN = 100.0
+SECONDS = 10
+
+
+def record(end, response, kind=""):
+    """A transaction by the seconds of its end and its response time."""
+    return int(end * 1e6), int(response * 1e6), kind
+
+
+def sample(time, **counters):
+    return {"time": time, **counters}
+
+
+class Window(unittest.TestCase):
+    def figures(self, records, samples=()):
+        return result.window_figures(records, [*samples] or [sample(99), sample(111)], BEGIN, SECONDS)
+
+    def test_throughput_counts_ends_and_response_times_count_begins(self):
+        records = [
+            record(99.9, 0.1),  # before
+            record(100.5, 2.5),  # began before: throughput only
+            record(105.0, 0.5),  # within
+            record(114.0, 5.0),  # ended after: a response time only
+            record(112.0, 0.1),  # after
+        ]
+        found = self.figures(records)
+        self.assertEqual(found["transactions"], 2)
+        self.assertEqual(found["longest_ms"], 5000)
+        self.assertEqual(found["p50_ms"], 500)
+        self.assertAlmostEqual(found["longest_without_commit_s"], 5)
+
+    def test_new_orders_per_minute(self):
+        records = [record(101 + i, 0.1, kind) for i, kind in enumerate(["new_order", "payment", "new_order"])]
+        found = self.figures([*records, record(111, 0.1, "new_order")])
+        self.assertEqual(found["new_orders_per_min"], 2 * 60 / SECONDS)
+        self.assertEqual({kind: of["count"] for kind, of in found["by_kind"].items()}, {"new_order": 2, "payment": 1})
+        self.assertNotIn("new_orders_per_min", self.figures([record(101, 0.1, "read")]))
+
+    def test_counters_are_those_of_the_window(self):
+        """Samples at 99.5 and 110.5, on straight lines: of what was added, the window has 10 of 11 parts."""
+        samples = [
+            sample(99.5, Innodb_buffer_pool_pages_flushed=1000, Innodb_stall_redo_space_count=5,
+                   Innodb_stall_redo_space_time_us=0),
+            sample(110.5, Innodb_buffer_pool_pages_flushed=2100, Innodb_stall_redo_space_count=16,
+                   Innodb_stall_redo_space_time_us=22_000),
+        ]  # fmt: skip
+        found = self.figures([record(101, 0.1), record(102, 0.1)], samples)
+        self.assertAlmostEqual(found["counters_added"]["Innodb_buffer_pool_pages_flushed"], 1000)
+        self.assertAlmostEqual(found["pages_flushed_per_transaction"], 500)
+        self.assertAlmostEqual(found["stalls"]["redo_space"]["count"], 10)
+        self.assertAlmostEqual(found["stalls"]["redo_space"]["time_ms"], 20)
+
+    def test_what_a_server_does_not_count_is_not_zero(self):
+        found = self.figures([record(101, 0.1)])
+        self.assertIsNone(found["redo_full_waits"])
+        self.assertIsNone(found["pages_flushed_per_transaction"])
+        self.assertIsNone(found["checkpoint_age_bytes"])
+        self.assertEqual(found["stalls"], {})
+
+    def test_no_transaction_at_all(self):
+        found = self.figures([])
+        self.assertEqual((found["transactions"], found["seconds_at_zero"]), (0, SECONDS))
+
+    def test_gauges(self):
+        samples = [sample(at, Innodb_checkpoint_age=age) for at, age in ((99, 900), (101, 10), (105, 30), (111, 0))]
+        found = self.figures([], samples)
+        self.assertEqual(found["checkpoint_age_bytes"], {"min": 10, "mean": 20, "max": 30})
+
+
+class Series(unittest.TestCase):
+    def test_seconds_of_the_warm_up_are_negative(self):
+        samples = [sample(at, Innodb_buffer_pool_pages_flushed=(at - 97) * 10, Innodb_buffer_pool_pages_dirty=3)
+                   for at in range(97, 104)]  # fmt: skip
+        found = result.series([record(98.5, 0), record(100.5, 0), record(100.6, 0)], samples, 97.4, BEGIN, 3)
+        self.assertEqual(found["second"], [-2, -1, 0, 1, 2])
+        self.assertEqual(found["transactions"], [1, 0, 2, 0, 0])
+        self.assertEqual(found["pages_flushed"], [10] * 5)
+        self.assertEqual(found["dirty_pages"], [3] * 5)
+        self.assertEqual(found["checkpoint_age_bytes"], [])
+
+
+class Samples(unittest.TestCase):
+    def test_numbers(self):
+        rows = [["a", "12"], ["b", "-1.5"], ["c", "ON"], ["d", ""], ["e"], ["f", "1.2.3"]]
+        self.assertEqual(numbers(rows), {"a": 12, "b": -1.5})
+
+    def test_checkpoint_age_by_either_name(self):
+        self.assertEqual(checkpoint_age({"Innodb_checkpoint_age": 7}), 7)
+        stock = {"Innodb_redo_log_current_lsn": 50, "Innodb_redo_log_checkpoint_lsn": 20}
+        self.assertEqual(checkpoint_age(stock), 30)
+        self.assertIsNone(checkpoint_age({}))
+
+
+def run(server, repetition, **figures):
+    return {"device": "d", "workload": "w", "server": server, "repetition": repetition, "figures": figures}
+
+
+class Comparison(unittest.TestCase):
+    PLAN = {"devices": {"d": {}}, "workloads": {"w": {}}, "servers": {"stock": {}, "fork": {}}}  # noqa: RUF012
+
+    def test_ratios_are_of_one_repetition(self):
+        """Each run is compared with the reference's run beside it; a repetition without one has no ratio."""
+        runs = [run("fork", 2, mean_per_s=220), run("fork", 1, mean_per_s=99), run("stock", 1, mean_per_s=100),
+                run("stock", 2, mean_per_s=200), run("fork", 3, mean_per_s=5)]  # fmt: skip
+        ((device, workload, by_server),) = comparison.comparisons(self.PLAN, runs)
+        self.assertEqual((device, workload, list(by_server)), ("d", "w", ["stock", "fork"]))
+        found = comparison.compare(by_server)["mean_per_s"]
+        self.assertEqual(found["fork"]["ratio"], {"median": 1.045, "min": 0.99, "max": 1.1, "of": 2})
+        self.assertIsNone(found["stock"]["ratio"])
+        self.assertEqual(found["fork"]["of"], 3)
+
+    def test_what_one_server_does_not_count(self):
+        runs = [run("stock", 1, waits=None, name="x"), run("fork", 1, waits=3, name="y")]
+        ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
+        found = comparison.compare(by_server)
+        self.assertEqual(list(found), ["waits"])
+        self.assertNotIn("stock", found["waits"])
+        self.assertIsNone(found["waits"]["fork"]["ratio"])
+
+    def test_nothing_done_yet(self):
+        self.assertEqual(comparison.comparisons(self.PLAN, []), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
