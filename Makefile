@@ -1,7 +1,7 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan upstream-tests install \
-        patch-edit patch-export aio-bench clean clean-source
+        patch-edit patch-export bench aio-bench clean clean-source
 MAKEFLAGS += --no-print-directory
 # The build calls tools from its own folder.
 ifdef SPILLWAY_UPSTREAM
@@ -48,6 +48,9 @@ test-asan: asan ## our suites on the build with AddressSanitizer
 
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
 	@tools/mtr.py --suite=innodb,sys_vars,main
+
+bench: server stock ## run a plan of benchmarks, 10 minutes, or PLAN=bench/plans/...
+	@bench/run.py run $(or $(PLAN),bench/plans/quick.toml)
 
 aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 	@tools/aio_bench.py

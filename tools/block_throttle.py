@@ -89,13 +89,15 @@ def controller_enabled(parent):
 @contextlib.contextmanager
 def disk_throttled(group, device, files):
     """While this lasts, a whole disk is throttled in version 1: in the root group, for what is in no other group."""
+    # A loop device keeps its limits from one file to the next: also those that a killed process has left.
+    unlimited = {f"blkio.throttle.{name}_device": f"{device} 0" for name, _ in NAMES.values()}
     try:
-        for name, text in files.items():
+        for name, text in (unlimited | files).items():
             write(group / name, text)
         yield
     finally:
-        for name in files:
-            write(group / name, f"{device} 0")
+        for name, text in unlimited.items():
+            write(group / name, text)
 
 
 @contextlib.contextmanager

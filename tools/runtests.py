@@ -239,6 +239,7 @@ CHECK = [
     ("lint: policy headers", one(lint_headers)),
     ("policy tests", policy_tests),
     ("tools' tests", python_tests(TOOLS / "tests")),
+    ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
 ]
 ALL = [
     *CHECK,
@@ -248,6 +249,7 @@ ALL = [
     ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release", long=False),
     ("server tests", python_tests(TOOLS / "server_tests")),
+    ("benchmarks on servers", python_tests(REPO / "bench/server_tests")),
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import os
 import platform
@@ -17,14 +16,14 @@ import data
 import figures
 import filesystem
 import result
-from block_throttle import device_of, throttled
-from common import BUILD, REPO, Failure, Skip, flocked, say
+from block_throttle import Limits, device_of, throttled
+from common import REPO, Failure, Skip, flocked, say, sha256_of
 from instance import DIES_WITH_US, Instance, identify
 from plan import SYSBENCH_SCRIPTS
 from sampler import Sampler
 
-WORK = BUILD / "bench/work"
-RESULTS = BUILD / "bench/results"
+WORK = data.BENCH / "work"
+RESULTS = data.BENCH / "results"
 MEASURED = REPO / "bench/measured.lua"
 POLL_S = 0.25
 PROGRESS_S = 15
@@ -186,6 +185,8 @@ class Experiment:
 
     def carry_out(self):
         """Do what is not done yet. What is done stays, whatever happens."""
+        if not shutil.which("sysbench"):
+            raise Failure("sysbench is not installed: make packages")
         WORK.mkdir(parents=True, exist_ok=True)
         with flocked(WORK, "runs a benchmark in this checkout"):
             self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
@@ -200,9 +201,11 @@ class Experiment:
 
     def take_folder(self):
         """Begin a folder of results, or go on in one that was begun with the same plan and the same programs."""
+        scripts = {MEASURED, *(workload.script for workload in self.plan.workloads)}
         made_with = {
-            "plan_sha256": hashlib.sha256(self.plan.path.read_bytes()).hexdigest(),
+            "plan": sha256_of(self.plan.path),
             "programs": {name: program.sha256 for name, program in self.programs.items()},
+            "scripts": {path.name: sha256_of(path) for path in sorted(scripts)},
             "without_device_models": self.without_device_models,
         }
         marker = self.folder / "made-with.json"
@@ -211,8 +214,8 @@ class Experiment:
             if before != made_with:
                 differs = ", ".join(key for key in made_with if before.get(key) != made_with[key])
                 raise Failure(
-                    f"{self.folder} was begun with another {differs}, and its runs cannot be compared with new ones; "
-                    "name another place with --output, or remove it"
+                    f"{self.folder} was begun with other things ({differs}), and its runs cannot be compared with new "
+                    "ones; name another place with --output, or remove it"
                 )
             return
         if self.folder.exists() and any(self.folder.iterdir()):
@@ -295,14 +298,14 @@ class Experiment:
 
     def throttle(self, stack, run, instance):
         """Whether the device's limits hold from now on."""
-        if not any(dataclasses.asdict(run.device.limits).values()):
-            return True
+        limits = run.device.limits
         try:
-            stack.enter_context(throttled(instance.process.pid, instance.data, run.device.limits,
+            stack.enter_context(throttled(instance.process.pid, instance.data, limits,
                                           is_own_disk=os.path.ismount(instance.data.parent)))  # fmt: skip
         except Skip as skip:
-            self.do_without(skip)
-            return False
+            if limits != Limits():
+                self.do_without(skip)
+                return False
         return True
 
     def measure(self, stack, run, program, options, source, folder):

@@ -7,7 +7,7 @@ from pathlib import Path
 import bench_modules
 import experiment
 import plan
-from common import Failure
+from common import Failure, Skip
 
 PLANS = bench_modules.BENCH / "plans"
 GOOD = """
@@ -135,7 +135,7 @@ class Folder(unittest.TestCase):
     def test_another_plan(self):
         self.experiment().take_folder()
         self.plan_path.write_text(GOOD + "\n")
-        with self.assertRaisesRegex(Failure, "begun with another plan_sha256.*--output"):
+        with self.assertRaisesRegex(Failure, r"begun with other things \(plan\).*--output"):
             self.experiment().take_folder()
 
     def test_somebody_elses_folder(self):
@@ -143,6 +143,12 @@ class Folder(unittest.TestCase):
         (self.results / "thesis.txt").write_text("x")
         with self.assertRaisesRegex(Failure, "was not made by this command"):
             self.experiment().take_folder()
+
+    def test_device_that_the_machine_does_not_have(self):
+        one = self.experiment()
+        with self.assertRaisesRegex(Failure, "no such groups; to go on .*--without-device-models"):
+            one.do_without(Skip("no such groups"))
+        experiment.Experiment(one.plan, self.results, True).do_without(Skip("no such groups"))
 
     def test_seconds_left_follow_what_runs_took(self):
         one = self.experiment()

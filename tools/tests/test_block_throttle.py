@@ -38,10 +38,12 @@ class Limits(unittest.TestCase):
         self.assertEqual(files, {"io.max": "8:16 riops=1 rbps=2 wiops=3 wbps=4"})
 
     def test_disk(self):
-        """The limits of a whole disk end with the context, also by an error."""
+        """The limits of a whole disk end with the context, also by an error; others, left by a killed process, too."""
         file = self.root / "blkio.throttle.write_iops_device"
+        other = self.root / "blkio.throttle.read_bps_device"
+        other.write_text("7:0 1")
         with self.assertRaises(KeyError), block_throttle.disk_throttled(self.root, "7:0", {file.name: "7:0 9"}):
-            self.assertEqual(file.read_text(), "7:0 9")
+            self.assertEqual((file.read_text(), other.read_text()), ("7:0 9", "7:0 0"))
             raise KeyError
         self.assertEqual(file.read_text(), "7:0 0")
 

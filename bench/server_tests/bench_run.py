@@ -1,0 +1,110 @@
+"""bench/run.py as a user runs it, in a folder of the test's own."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(BENCH.parent / "tools"))
+sys.path.insert(0, str(BENCH / "runner"))
+
+RUN = BENCH / "run.py"
+PLAN = """
+title = "A test"
+description = "Of the runner."
+[run]
+repetitions = {repetitions}
+measured_s = {measured_s}
+warmup_min_s = 1
+warmup_max_s = {warmup_max_s}
+warmup_redo_writes = {warmup_redo_writes}
+port = {port}
+[options]
+innodb_buffer_pool_size = "128M"
+innodb_redo_log_capacity = "8M"
+innodb_flush_log_at_trx_commit = 0
+skip_log_bin = true
+[servers.fork]
+mysqld = "fork"
+{more}
+"""
+WORKLOAD = """
+[workloads.small]
+script = "oltp_write_only"
+clients = 4
+options = { tables = 1, table_size = 1000 }
+"""
+DEVICE = """
+[devices.disk]
+model = "unlimited"
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class BenchTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # Below build/, as the benchmarks' own folder is: on a disk with room. What is loaded serves all of a class's
+        # tests.
+        build = BENCH.parent / "build"
+        build.mkdir(exist_ok=True)
+        cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bench-test-", dir=build)))
+        cls.environment = os.environ | {"SPILLWAY_BENCH": str(cls.folder)}
+
+    def plan(self, name, more=WORKLOAD + DEVICE, **values):
+        """A plan's file; values for those of PLAN."""
+        chosen = {"repetitions": 1, "measured_s": 3, "warmup_max_s": 60, "warmup_redo_writes": 0,
+                  "port": free_port()} | values  # fmt: skip
+        path = self.folder / f"{name}.toml"
+        path.write_text(PLAN.format(**chosen, more=more))
+        return path
+
+    def begin(self, *arguments, **options):
+        """Start the tool; standard output and error are one stream."""
+        return subprocess.Popen([RUN, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                stdin=subprocess.DEVNULL, start_new_session=True,
+                                **{"env": self.environment} | options)  # fmt: skip
+
+    def run_tool(self, *arguments, **options):
+        with self.begin(*arguments, **options) as tool:
+            output = tool.communicate()[0]
+        self.assertNotIn("Traceback", output)
+        return tool.returncode, output
+
+    def works(self, *arguments):
+        status, output = self.run_tool(*arguments)
+        self.assertEqual(status, 0, output)
+        return output
+
+    def fails(self, *arguments, **options):
+        status, output = self.run_tool(*arguments, **options)
+        self.assertEqual(status, 1, output)
+        self.assertIn("spillway: error: ", output)
+        return output
+
+    def results(self, plan):
+        return self.folder / "results" / plan.stem
+
+    def runs(self, plan):
+        """The runs that are done: {name: what run.json holds}."""
+        return {path.parent.name: json.loads(path.read_text()) for path in self.results(plan).glob("runs/*/run.json")}
+
+    def processes(self):
+        """Of servers and load generators that this test has started, those that still run."""
+        found = subprocess.run(["pgrep", "-af", f"^(sysbench|[^ ]*mysqld) .*{self.folder}"], capture_output=True,
+                               text=True, check=False)  # fmt: skip
+        return found.stdout
+
+    def assert_nothing_is_left(self):
+        self.assertEqual(self.processes(), "")
+        self.assertFalse((self.folder / "work/data").exists(), "a data directory that was run on")

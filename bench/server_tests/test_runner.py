@@ -1,0 +1,168 @@
+"""The runner when all goes well, and when something does not."""
+
+import json
+import os
+import signal
+import socket
+import unittest
+
+from bench_run import DEVICE, WORKLOAD, BenchTest, free_port
+
+
+class Runner(BenchTest):
+    def wait_for(self, tool, text):
+        """Read what the tool says until it says text."""
+        said = []
+        for line in tool.stdout:
+            said.append(line)
+            if text in line:
+                return
+        self.fail(f"'{text}' was not said:\n{''.join(said)}")
+
+    def test_run_report_and_again(self):
+        plan = self.plan("twice", repetitions=2)
+        output = self.works("run", plan)
+        self.assertIn("[2/2] disk.small.2.fork", output)
+        self.assertIn("about 0 min left", output)
+        self.assert_nothing_is_left()
+        runs = self.runs(plan)
+        self.assertEqual(sorted(runs), ["disk.small.1.fork", "disk.small.2.fork"])
+        for run in runs.values():
+            found = run["figures"]
+            self.assertGreater(found["transactions"], 0)
+            self.assertEqual(sum(run["series"]["transactions"][-3:]), found["transactions"])
+            self.assertGreater(found["p50_ms"], 0)
+            # Of InnoDB's counters, of upstream's metrics, of the disk and of the process.
+            for name in ("Innodb_os_log_written", "metric.buffer_flush_sync_total_pages", "process.user_ticks"):
+                self.assertIn(name, found["counters_added"])
+            self.assertGreater(found["redo_bytes_per_transaction"], 0)
+            self.assertIn("redo_space", found["stalls"])
+            self.assertTrue(run["is_steady"])
+        page = (self.results(plan) / "report.html").read_text()
+        for text in ("small on disk", "data:image/png;base64,", "redo_space", "innodb_redo_log_capacity"):
+            self.assertIn(text, page)
+        self.assertNotIn("src=\"http", page)
+        self.assertNotIn(str(self.folder), page)
+        result = (self.results(plan) / "result.json").read_text()
+        self.assertNotIn(str(self.folder), result)
+        spread = json.loads(result)["comparisons"][0]["figures"]["mean_per_s"]["fork"]
+        self.assertEqual(spread["of"], 2)
+        self.assertTrue((self.results(plan) / "disk.small.seconds.png").read_bytes().startswith(b"\x89PNG"))
+        # Nothing is run again.
+        self.assertEqual(self.works("run", plan).count("is done already"), 2)
+        self.assertEqual(self.runs(plan), runs)
+        # Another plan may not go on there.
+        self.plan("twice", repetitions=3)
+        self.assertIn("was begun with other things (plan)", self.fails("run", plan))
+
+    def test_warm_up_lasts_until_the_redo_log_was_written_over(self):
+        plan = self.plan("steady", measured_s=1, warmup_redo_writes=0.5)
+        self.works("run", plan)
+        (run,) = self.runs(plan).values()
+        self.assertTrue(run["is_steady"])
+        self.assertGreaterEqual(run["warmup_redo_writes"], 0.5)
+        plan = self.plan("unsteady", measured_s=1, warmup_redo_writes=1000, warmup_max_s=2)
+        self.works("run", plan)
+        (run,) = self.runs(plan).values()
+        self.assertFalse(run["is_steady"])
+        self.assertIn("not steady", (self.results(plan) / "report.html").read_text())
+
+    def test_server_that_dies(self):
+        """The run is lost, those before it are not, and the same command goes on."""
+        plan = self.plan("death", repetitions=2, measured_s=4)
+        with self.begin("run", plan) as tool:
+            self.wait_for(tool, "[2/2] disk.small.2.fork: copying")
+            while "--records=" not in self.processes():
+                self.assertIsNone(tool.poll())
+            server = next(line for line in self.processes().splitlines() if "--defaults-file=" in line)
+            os.kill(int(server.split()[0]), signal.SIGKILL)
+            output = tool.stdout.read()
+        self.assertEqual(tool.returncode, 1, output)
+        self.assertRegex(output, r"error: \S*mysqld ended by signal 9; \S*error.log says:")
+        self.assertIn("what is done is kept in", output)
+        self.assertNotIn("Traceback", output)
+        self.assert_nothing_is_left()
+        first = self.runs(plan)
+        self.assertEqual(list(first), ["disk.small.1.fork"])
+        self.works("report", self.results(plan))
+        self.assertIn("1 of 2 runs are done", (self.results(plan) / "report.html").read_text())
+        output = self.works("run", plan)
+        self.assertEqual(output.count("is done already"), 1)
+        self.assertEqual(self.runs(plan)["disk.small.1.fork"], first["disk.small.1.fork"])
+        self.assertNotIn("runs are done", (self.results(plan) / "report.html").read_text())
+
+    def test_interrupt(self):
+        plan = self.plan("interrupt", measured_s=60)
+        for end, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.begin("run", plan) as tool:
+                self.wait_for(tool, "copying")
+                while "--records=" not in self.processes():
+                    self.assertIsNone(tool.poll())
+                tool.send_signal(end)
+                output = tool.stdout.read()
+            self.assertEqual(tool.returncode, status, output)
+            self.assert_nothing_is_left()
+
+    def test_killed(self):
+        """What it has started ends with it, and what it has left is not used."""
+        plan = self.plan("killed", measured_s=2)
+        with self.begin("run", plan) as tool:
+            self.wait_for(tool, "copying")
+            while "--records=" not in self.processes():
+                self.assertIsNone(tool.poll())
+            tool.kill()
+        while self.processes():
+            pass
+        self.assertTrue((self.folder / "work/data").exists())
+        (self.folder / "work/data/ibdata1").write_bytes(b"torn")
+        self.works("run", plan)
+        self.assert_nothing_is_left()
+
+    def test_port_in_use(self):
+        with socket.socket() as other:
+            port = free_port()
+            other.bind(("127.0.0.1", port))
+            other.listen()
+            output = self.fails("run", self.plan("port", port=port))
+        self.assertIn(f"port {port} of 127.0.0.1 is in use", output)
+
+    def test_what_is_missing(self):
+        plan = self.plan("missing")
+        nothing = self.environment | {"PATH": "/nowhere"}
+        self.assertIn("sysbench is not installed: make packages", self.fails("run", plan, env=nothing))
+        self.assertIn("No such file", self.fails("run", self.folder / "no.toml"))
+        text = plan.read_text()
+        plan.write_text(text.replace("measured_s = 3", ""))
+        self.assertIn("[run]: 'measured_s' is missing", self.fails("run", plan))
+        plan.write_text(text.replace('mysqld = "fork"', 'mysqld = "/nowhere/mysqld"'))
+        self.assertIn("there is no server /nowhere/mysqld; build", self.fails("run", plan))
+        plan.write_text(text.replace('mysqld = "fork"', 'mysqld = "/bin/true"'))
+        self.assertIn("does not say that it is a server", self.fails("run", plan))
+        self.assertIn("is no folder of results", self.fails("report", self.folder))
+
+    def test_option_that_the_server_does_not_know(self):
+        wrong = WORKLOAD.replace("clients = 4", "clients = 4\nserver_options = { innodb_no_such = 1 }")
+        output = self.fails("run", self.plan("option", wrong + DEVICE))
+        self.assertIn("unknown variable 'innodb_no_such=1'", output)
+
+    def test_load_that_fails(self):
+        wrong = WORKLOAD.replace("table_size = 1000", "table_sise = 1000")
+        output = self.fails("run", self.plan("load", wrong + DEVICE))
+        self.assertIn("loading the data of small failed; ", output)
+        self.assertIn("table-sise", output)
+        self.assert_nothing_is_left()
+
+    def test_open_loop_and_bursts(self):
+        """Of 8 s that begin anywhere in a period of 4, four have the one rate and four the other."""
+        wanted = "arrivals = 40\nburst_arrivals = 160\nburst_period_s = 4\nburst_length_s = 2\n"
+        plan = self.plan("bursts", f"{WORKLOAD}{wanted}{DEVICE}", measured_s=8)
+        self.works("run", plan)
+        (run,) = self.runs(plan).values()
+        # 800 are due on average: random times, so that five standard deviations are allowed, and a slow machine.
+        self.assertLess(abs(run["figures"]["transactions"] - 800), 200, run["series"]["transactions"])
+        fast = sorted(run["series"]["transactions"][-8:])
+        self.assertLess(sum(fast[:3]), sum(fast[-3:]) / 2, fast)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,93 @@
+"""Each workload for a few seconds on the fork; and what its check says where the data is wrong."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import data
+from bench_run import DEVICE, BenchTest, free_port
+from common import Failure
+from instance import DATABASE, Instance, identify
+from plan import BUILT, find_script
+
+SYSBENCHS_OWN = ("oltp_write_only", "oltp_update_index", "oltp_read_write")
+WORKLOADS = {
+    "insert12": {},
+    "tpcc": {"warehouses": 1},
+    "dbstress_rw": {"objects": 500},
+    **{name: {"tables": 1, "table_size": 500} for name in SYSBENCHS_OWN},
+}
+# What breaks the rows that a check looks at, the message, and what mends them again.
+TPCC_DAMAGE = (
+    ("UPDATE warehouse SET w_ytd = w_ytd + 1", "condition 1: violated", "UPDATE warehouse SET w_ytd = w_ytd - 1"),
+    ("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 7", "condition 2: violated",
+     "UPDATE district SET d_next_o_id = d_next_o_id - 1 WHERE d_id = 7"),
+    ("UPDATE new_order SET no_o_id = 1 WHERE no_d_id = 3 ORDER BY no_o_id LIMIT 1", "condition 3: violated",
+     "UPDATE new_order n JOIN (SELECT MIN(no_o_id) - 1 AS o FROM new_order WHERE no_d_id = 3 AND no_o_id > 1) m "
+     "SET n.no_o_id = m.o WHERE no_d_id = 3 AND no_o_id = 1"),
+    ("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_d_id = 2 AND o_id = 9", "condition 4: violated",
+     "UPDATE orders SET o_ol_cnt = o_ol_cnt - 1 WHERE o_d_id = 2 AND o_id = 9"),
+)  # fmt: skip
+DBSTRESS_DAMAGE = (
+    ("DELETE FROM HISTORY WHERE REF_OBJECT = '0000000007' LIMIT 1", "VIOLATED", "DO 0"),
+)  # fmt: skip
+INSERT12_DAMAGE = (("INSERT INTO trade5 (account, amount, text) VALUES (1, 1, '')", "0, 0, 0, 0, 1, 0", "DO 0"),)
+
+
+class Workloads(BenchTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.tables = "".join(
+            f'[workloads.{name}]\nscript = "{name}"\nclients = 8\n'
+            f"options = {{ {', '.join(f'{option} = {value}' for option, value in options.items())} }}\n"
+            for name, options in WORKLOADS.items()
+        )
+
+    def test_each(self):
+        plan = self.plan("each", self.tables + DEVICE, measured_s=2)
+        self.works("run", plan)
+        runs = {run["workload"]: run for run in self.runs(plan).values()}
+        self.assertEqual(set(runs), set(WORKLOADS))
+        for name, run in runs.items():
+            self.assertGreater(run["figures"]["transactions"], 0, name)
+            self.assertEqual(run["check"] is None, name in SYSBENCHS_OWN, name)
+        for condition in (1, 2, 3, 4):
+            self.assertIn(f"consistency condition {condition}: holds", runs["tpcc"]["check"])
+        self.assertGreater(runs["tpcc"]["figures"]["new_orders_per_min"], 0)
+        kinds = set(runs["tpcc"]["figures"]["by_kind"])
+        self.assertLessEqual(kinds, {"new_order", "payment", "order_stat", "delivery", "stock_level"})
+        self.assertLessEqual({"new_order", "payment"}, kinds)
+        count = {kind: of["count"] for kind, of in runs["dbstress_rw"]["figures"]["by_kind"].items()}
+        # Each of 8 clients has at most one more of the one than of the other.
+        self.assertLessEqual(abs(count["read"] - count["write"]), 8)
+
+    def damage(self, name, damages):
+        """The check of this workload's loaded data holds, and fails after each damage."""
+        found = list((self.folder / "loaded").glob(f"{name}-*/data"))
+        self.assertEqual(len(found), 1, "test_each loads it")
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            folder = Path(place)
+            copied = data.copy(found[0], folder)
+            with Instance(identify(BUILT["fork"]), copied, folder, free_port()) as instance:
+                instance.start({"innodb_buffer_pool_size": "128M", "skip_log_bin": True})
+                command = [*data.sysbench_command(find_script(name), instance, WORKLOADS[name]), "check"]
+                log = folder / "check.log"
+                data.run_sysbench(command, log, "before")
+                for damage, message, repair in damages:
+                    instance.sql(f"USE {DATABASE}; {damage}")
+                    with self.assertRaisesRegex(Failure, "^the check failed"):
+                        data.run_sysbench(command, log, "the check")
+                    self.assertIn(message, log.read_text())
+                    instance.sql(f"USE {DATABASE}; {repair}")
+                if repair != "DO 0":
+                    data.run_sysbench(command, log, "after")
+
+    def test_wrong_data(self):
+        for name, damages in (("tpcc", TPCC_DAMAGE), ("dbstress_rw", DBSTRESS_DAMAGE), ("insert12", INSERT12_DAMAGE)):
+            with self.subTest(name):
+                self.damage(name, damages)
+
+
+if __name__ == "__main__":
+    unittest.main()
