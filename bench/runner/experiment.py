@@ -253,6 +253,8 @@ class Experiment:
                      if (other.device.name, other.workload.name, other.server.name)
                      == (run.device.name, workload.of, reference)]  # fmt: skip
             peak = statistics.median(means)
+            if not peak:
+                raise Failure(f"{run.name}: {reference} has done nothing in {workload.of}, and a share of it is wanted")
         return (workload.arrivals or peak * workload.arrivals_pct / 100,
                 workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100)  # fmt: skip
 

@@ -204,7 +204,6 @@ class Instance:
         return "\n".join(telling or lines[-5:])
 
     def client_command(self):
-        # What a client of MySQL 9.7 has to ask for, to be let in by root's empty password.
         client = self.program.companion(*(("mariadb",) if self.program.is_mariadb else ("mysql", "mariadb")))
         return [client, "--no-defaults", f"--socket={self.socket}", "--user=root", "--batch", "--raw", "--unbuffered",
                 "--skip-column-names"]  # fmt: skip
@@ -222,9 +221,6 @@ class Instance:
 
     def value(self, text):
         return self.sql(text)[0][0]
-
-    def has_variable(self, name):
-        return bool(self.sql(f"SHOW GLOBAL VARIABLES LIKE '{name}'"))
 
     def redo_capacity_bytes(self):
         if self.program.is_mariadb:
@@ -244,9 +240,10 @@ class Instance:
 
         def pool_is_loaded():
             status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_load_status'")[0][1]
-            return "completed" in status or "not started" in status.lower() or "Cannot open" in status
+            return any(text in status for text in ("completed", "aborted", "Cannot open"))
 
-        self.wait_until(pool_is_loaded, "the buffer pool's contents are loaded")
+        if self.value("SELECT @@innodb_buffer_pool_load_at_startup") == "1":
+            self.wait_until(pool_is_loaded, "the buffer pool's contents are loaded")
         if not self.program.is_mariadb:
             self.wait_until_redo_is_resized()
 

@@ -35,6 +35,11 @@ FIGURES = (
     ("redo_full_waits", "waits for space in the redo log", "", 0, 1),
     ("sync_flush_pages", "pages of sync flushing", "", 0, 1),
     ("free_page_waits", "waits for a free page", "", 0, 1),
+    ("disk_writes_per_s", "writes of the disk", "1/s", 0, 1),
+    ("disk_bytes_written_per_s", "written to the disk", "MB/s", 1, 1e6),
+    ("disk_write_ms", "time of a write on the disk", "ms", 2, 1),
+    ("disk_busy_pct", "disk busy", "%", 0, 1),
+    ("steal_pct", "CPU time that the host gave to others", "%", 1, 1),
 )
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }

@@ -6,6 +6,7 @@ import figures
 from sampler import checkpoint_age
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SECTOR_BYTES = 512
 # The kinds of stall that the fork counts: Innodb_stall_<kind>_count and _time_us.
 STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_time_us"
 # New-order transactions are what TPC-C counts.
@@ -64,6 +65,24 @@ def response_times_by_kind(records):
     }
 
 
+def device_figures(counters, seconds):
+    """What the kernel says of the disk: of all that use it, and behind a throttle, so that its busy time is the real
+    disk's and not the model's. Busy time and time of a write are iostat's %util and w_await, seed 003's %b and svc_t."""
+    sectors, writes = counters.get("disk.sectors_written"), counters.get("disk.writes")
+    return {
+        "disk_writes_per_s": per(writes, seconds),
+        "disk_bytes_written_per_s": per(None if sectors is None else sectors * SECTOR_BYTES, seconds),
+        "disk_write_ms": per(counters.get("disk.write_ms"), writes),
+        "disk_busy_pct": per(counters.get("disk.io_ms"), seconds * 10),
+    }
+
+
+def steal_pct(counters):
+    """The share of this machine's CPU time that its host gave to others: how noisy a run was."""
+    steal = per(counters.get("machine.steal_ticks"), counters.get("machine.all_ticks"))
+    return None if steal is None else 100 * steal
+
+
 def window_figures(records, samples, begin, seconds):
     """The figures of a window. Transactions count where they end; response times are of those that began within the
     window, also if they ended after it, so that the end of the window hides no long one."""
@@ -93,6 +112,8 @@ def window_figures(records, samples, begin, seconds):
         "redo_full_waits": sum_of(counters, "metric.log_on_file_space_waits"),
         "sync_flush_pages": sum_of(counters, "metric.buffer_flush_sync_total_pages"),
         "free_page_waits": sum_of(counters, "Innodb_buffer_pool_wait_free"),
+        **device_figures(counters, seconds),
+        "steal_pct": steal_pct(counters),
         "checkpoint_age_bytes": gauge(samples, checkpoint_age, begin, end),
         "dirty_pages": gauge(samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),
         "by_kind": response_times_by_kind(begun),

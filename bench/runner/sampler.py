@@ -25,6 +25,12 @@ def disk_counters(device):
     return {}
 
 
+def machine_counters():
+    """CPU time in clock ticks, of all cores: in all, and what the host gave to other machines meanwhile."""
+    ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return {"machine.all_ticks": sum(ticks), "machine.steal_ticks": ticks[7]}
+
+
 def process_counters(pid):
     """CPU time of a process in clock ticks, and the bytes it has sent to disks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -85,7 +91,8 @@ class Sampler(threading.Thread):
         found = numbers(self.session.query(self.questions))
         # What was counted belongs to a time between those two.
         found["time"] = (begin + time.monotonic()) / 2
-        return found | disk_counters(self.device) | process_counters(self.instance.process.pid)
+        pid = self.instance.process.pid
+        return found | disk_counters(self.device) | process_counters(pid) | machine_counters()
 
     def run(self):
         due = time.monotonic()

@@ -66,6 +66,14 @@ class Window(unittest.TestCase):
         self.assertIsNone(found["checkpoint_age_bytes"])
         self.assertEqual(found["stalls"], {})
 
+    def test_disk(self):
+        counters = {"disk.writes": 500, "disk.sectors_written": 20_000, "disk.write_ms": 1000, "disk.io_ms": 2500}
+        found = result.device_figures(counters, 10)
+        self.assertEqual(found, {"disk_writes_per_s": 50, "disk_bytes_written_per_s": 1_024_000, "disk_write_ms": 2,
+                                 "disk_busy_pct": 25})  # fmt: skip
+        self.assertEqual(set(result.device_figures({}, 10).values()), {None})
+        self.assertEqual(result.steal_pct({"machine.steal_ticks": 5, "machine.all_ticks": 2000}), 0.25)
+
     def test_no_transaction_at_all(self):
         found = self.figures([])
         self.assertEqual((found["transactions"], found["seconds_at_zero"]), (0, SECONDS))
