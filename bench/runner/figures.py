@@ -22,12 +22,17 @@ def read_records(data):
 
 def per_second(times, begin, seconds):
     """How many of the times are in each second of the window."""
-    counts = [0] * seconds
-    for time in times:
+    return [len(of) for of in by_second(times, times, begin, seconds)]
+
+
+def by_second(times, values, begin, seconds):
+    """The values whose times are in each second of the window, in ascending order."""
+    found = [[] for _ in range(seconds)]
+    for time, value in zip(times, values, strict=True):
         second = math.floor(time - begin)
         if 0 <= second < seconds:
-            counts[second] += 1
-    return counts
+            found[second].append(value)
+    return [sorted(values) for values in found]
 
 
 def percentile(ordered, pct):

@@ -32,12 +32,13 @@ def draw_line(axes, run, name, colour, is_middle, label, scale=1):
 def timeline(path, title, by_server):
     panels = (
         ("transactions", "transactions/s", 1),
-        ("checkpoint_age_bytes", "checkpoint age, MiB", 1 << 20),
-        ("dirty_pages", "dirty pages, thousands", 1000),
-        ("pages_flushed", "pages flushed/s", 1),
+        ("longest_ms", "longest\nresponse, ms", 1),
+        ("checkpoint_age_bytes", "checkpoint\nage, MiB", 1 << 20),
+        ("dirty_pages", "dirty pages,\nthousands", 1000),
+        ("pages_flushed", "pages\nflushed/s", 1),
     )
     figure, all_axes = pyplot.subplots(
-        len(panels), 1, sharex=True, figsize=(11, 9), height_ratios=(2.2, 1, 1, 1), constrained_layout=True
+        len(panels), 1, sharex=True, figsize=(11, 10), height_ratios=(2.2, 1, 1, 1, 1), constrained_layout=True
     )
     for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
         for (server, runs), colour in zip(by_server.items(), itertools.cycle(COLOURS), strict=False):

@@ -123,6 +123,10 @@ def window_figures(records, samples, begin, seconds):
     }  # fmt: skip
 
 
+def in_ms(microseconds):
+    return None if microseconds is None else microseconds / 1000
+
+
 def series(records, samples, load_begin, begin, seconds):
     """What a plot shows, for whole seconds from the begin of the load, those of the warm-up before 0."""
     first = -int(begin - load_begin)
@@ -134,9 +138,13 @@ def series(records, samples, load_begin, begin, seconds):
         return None if any(value is None for value in values) else figures.resample(times, values, grid)
 
     written = line(lambda sample: sample.get("Innodb_buffer_pool_pages_flushed"))
+    ends, responses = [end_us / 1e6 for end_us, _, _ in records], [response for _, response, _ in records]
+    by_second = figures.by_second(ends, responses, grid[0], seconds - first)
     return {
         "second": list(range(first, seconds)),
-        "transactions": figures.per_second([end_us / 1e6 for end_us, _, _ in records], grid[0], seconds - first),
+        "transactions": [len(of) for of in by_second],
+        "p99_ms": [in_ms(figures.percentile(of, 99)) for of in by_second],
+        "longest_ms": [in_ms(of[-1] if of else None) for of in by_second],
         "checkpoint_age_bytes": (line(checkpoint_age) or [])[:-1],
         "dirty_pages": (line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty")) or [])[:-1],
         "pages_flushed": figures.differences(written) if written else [],

@@ -88,9 +88,12 @@ class Series(unittest.TestCase):
     def test_seconds_of_the_warm_up_are_negative(self):
         samples = [sample(at, Innodb_buffer_pool_pages_flushed=(at - 97) * 10, Innodb_buffer_pool_pages_dirty=3)
                    for at in range(97, 104)]  # fmt: skip
-        found = result.series([record(98.5, 0), record(100.5, 0), record(100.6, 0)], samples, 97.4, BEGIN, 3)
+        records = [record(98.5, 0.004), record(100.5, 0.002), record(100.6, 0.003)]
+        found = result.series(records, samples, 97.4, BEGIN, 3)
         self.assertEqual(found["second"], [-2, -1, 0, 1, 2])
         self.assertEqual(found["transactions"], [1, 0, 2, 0, 0])
+        self.assertEqual(found["longest_ms"], [4, None, 3, None, None])
+        self.assertEqual(found["p99_ms"], found["longest_ms"])
         self.assertEqual(found["pages_flushed"], [10] * 5)
         self.assertEqual(found["dirty_pages"], [3] * 5)
         self.assertEqual(found["checkpoint_age_bytes"], [])
