@@ -4,7 +4,8 @@
     runtests.py check    lint, policy tests and the tools' and the benchmarks' own tests: no server
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
                          directory's way from stock to the fork and back, the development server, libaio made to fail,
-                         the benchmarks; and, unless the release build had to be compiled, what only a debug build can run
+                         the benchmarks; and, unless the release build had to be compiled, what only a debug build can
+                         run
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
     runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
 
