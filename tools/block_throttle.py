@@ -8,12 +8,15 @@ version 1 throttles only where the whole disk is.
 import contextlib
 import dataclasses
 import os
+import time
 from pathlib import Path
 
 from common import Failure, Skip
 
 CGROUPS = Path("/sys/fs/cgroup")
 BLOCK_DEVICES = Path("/sys/dev/block")
+GROUP_PREFIX = "spillway-"
+REMOVE_SECONDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,8 @@ def settings(root, device, limits):
     given = {NAMES[name]: value for name, value in dataclasses.asdict(limits).items() if value is not None}
     controllers = root / "cgroup.controllers"
     if controllers.exists() and "io" in controllers.read_text().split():
-        return root, {"io.max": " ".join([device, *(f"{name}={value}" for (_, name), value in given.items())])}
+        words = [device, *(f"{name}={value}" for (_, name), value in given.items())]
+        return root, {"io.max": " ".join(words)} if given else {}
     files = {f"blkio.throttle.{name}_device": f"{device} {value}" for (name, _), value in given.items()}
     return root / "blkio", files
 
@@ -108,15 +112,20 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
     with the threads of the kernel that write its file system's journal."""
     device = device_of(path)
     parent, files = settings(root, device, limits)
+    is_version_2 = parent == root
+    if not files and (is_version_2 or not is_own_disk):
+        yield
+        return
     if not os.access(parent / "cgroup.procs", os.W_OK):
         raise Skip(f"{parent}/cgroup.procs is not there or not to be written: no root, a container, no such groups")
-    is_version_2 = "io.max" in files
     before = group_of(process_id, parent, "" if is_version_2 else "blkio")
-    if is_own_disk and not is_version_2 and before == parent:
+    if is_own_disk and not is_version_2:
+        if before != parent:
+            raise Skip(f"a file system's journal is written by threads in {parent}, and this process is in {before}")
         with disk_throttled(parent, device, files):
             yield
         return
-    group = parent / f"spillway-{process_id}"
+    group = parent / f"{GROUP_PREFIX}{process_id}"
     with controller_enabled(parent) if is_version_2 else contextlib.nullcontext():
         try:
             group.mkdir()
@@ -131,4 +140,25 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
             for number in (group / "cgroup.procs").read_text().split():
                 with contextlib.suppress(OSError):
                     (before / "cgroup.procs").write_text(number)
+            remove_group(group)
+
+
+def remove_group(group):
+    """Remove an empty group. One whose last process has just been killed is busy for a moment."""
+    deadline = time.monotonic() + REMOVE_SECONDS
+    while True:
+        try:
             group.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                return
+        time.sleep(0.1)
+
+
+def remove_leftovers(root=CGROUPS):
+    """Remove the groups of processes that are no more: a tool that was killed has left them."""
+    for parent in (root, root / "blkio"):
+        for group in parent.glob(f"{GROUP_PREFIX}*"):
+            if not Path("/proc", group.name.removeprefix(GROUP_PREFIX)).exists():
+                remove_group(group)

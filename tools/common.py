@@ -12,6 +12,8 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 BUILD = REPO / "build"
 PATCHES = REPO / "patches"
+# Before a command: it does not outlive this process, however that ends. setpriv is part of util-linux.
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
 class Failure(Exception):
@@ -76,6 +78,14 @@ def port_is_free(port):
         except OSError:
             return False
     return True
+
+
+def error_log_tail(path, begin=0):
+    """What a server's error log says of why it ended: its last errors from that offset on, or its last lines."""
+    if not path.exists():
+        return "(there is no error log)"
+    lines = path.read_bytes()[begin:].decode(errors="replace").splitlines()
+    return "\n".join([line for line in lines if "[ERROR]" in line][-5:] or lines[-5:])
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ import time
 import zlib
 from pathlib import Path
 
-from common import BUILD, REPO, Failure, flocked, main, need_space, port_is_free, say
+from common import BUILD, REPO, Failure, error_log_tail, flocked, main, need_space, port_is_free, say
 
 VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").absolute()
 DATA = VAR / "data"
@@ -149,15 +149,6 @@ def error_log_size():
     return ERROR_LOG.stat().st_size if ERROR_LOG.exists() else 0
 
 
-def error_log_tail(begin):
-    """What the error log says of why a server ended; begin is where it began to write."""
-    if not ERROR_LOG.exists():
-        return "(there is no error log)"
-    lines = ERROR_LOG.read_bytes()[begin:].decode(errors="replace").splitlines()
-    telling = [line for line in lines if "[ERROR]" in line][-5:] or lines[-5:]
-    return "\n".join(telling)
-
-
 def initialise():
     """Fill var/: marker, configuration, data directory. What is there already is kept."""
     if not MARKER.exists():
@@ -173,7 +164,7 @@ def initialise():
         log_begin = error_log_size()
         if subprocess.run(command, check=False).returncode != 0:
             shutil.rmtree(fresh, ignore_errors=True)
-            why = error_log_tail(log_begin)
+            why = error_log_tail(ERROR_LOG, log_begin)
             raise Failure(f"the data directory could not be initialised; {ERROR_LOG} says:\n{why}")
         fresh.rename(DATA)
 
@@ -251,14 +242,15 @@ def wait_for_answer(process, log_begin):
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise Failure(
-                f"mysqld ended with status {process.returncode}; {ERROR_LOG} says:\n{error_log_tail(log_begin)}"
+                f"mysqld ended with status {process.returncode}; {ERROR_LOG} says:\n"
+                f"{error_log_tail(ERROR_LOG, log_begin)}"
             )
         if PID_FILE.exists() and running() == process.pid and answers():
             return
         time.sleep(0.2)
     raise Failure(
         f"mysqld did not answer within {START_SECONDS} s on the socket and with the pid_file that {CONFIG} had when "
-        f"it was made; {ERROR_LOG} says:\n{error_log_tail(log_begin)}"
+        f"it was made; {ERROR_LOG} says:\n{error_log_tail(ERROR_LOG, log_begin)}"
     )
 
 

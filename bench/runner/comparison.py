@@ -47,3 +47,11 @@ def compare(by_server):
             ratio = figures.ratios([own for own, _ in pairs], [other for _, other in pairs])
             found[key][server] = {**spread, "ratio": ratio if server != reference else None}
     return found
+
+
+def differs(of_servers, reference, server):
+    """Whether, in every repetition, a server differs from the reference by more than this from itself."""
+    noise, ratio = of_servers.get(reference), of_servers.get(server, {}).get("ratio")
+    if not noise or not ratio or not noise["median"] or ratio["of"] < 2:
+        return False
+    return ratio["min"] > noise["max"] / noise["median"] or ratio["max"] < noise["min"] / noise["median"]

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from common import BUILD, Failure, need_space, say
+from common import BUILD, DIES_WITH_US, Failure, need_space, say
 from instance import DATABASE, INITIAL_OPTIONS, Instance
 
 # Where data directories are and servers run: the disk below it is the one that is measured.
@@ -42,8 +42,9 @@ class Loaded:
 
 
 def loaded_for(workload, family, options):
-    initial = tuple(sorted((name, str(value)) for name, value in options.items() if name in INITIAL_OPTIONS))
-    return Loaded(workload, family, initial)
+    """What a server with these options needs. The pool's size is a part of it, since its contents are kept, too."""
+    chosen = (*INITIAL_OPTIONS, "innodb_buffer_pool_size")
+    return Loaded(workload, family, tuple((name, options[name]) for name in chosen if name in options))
 
 
 def sysbench_command(script, instance, options):
@@ -57,8 +58,8 @@ def sysbench_command(script, instance, options):
 
 def run_sysbench(words, log, what):
     with open(log, "w") as file:
-        status = subprocess.run(words, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                check=False).returncode  # fmt: skip
+        status = subprocess.run([*DIES_WITH_US, *words], stdout=file, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, check=False).returncode  # fmt: skip
     if status != 0:
         raise Failure(f"{what} failed; {log}:\n{last_lines(log)}")
 
@@ -79,11 +80,11 @@ def load(loaded, program, options, port):
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
     extra = MARIADB_LOAD_OPTIONS if program.is_mariadb else MYSQL_LOAD_OPTIONS
-    pool = {name: value for name, value in options.items() if name == "innodb_buffer_pool_size"}
     with Instance(program, fresh / "data", fresh, port) as instance:
         instance.initialise(options)
-        instance.start(dict(loaded.options) | pool | LOAD_OPTIONS | extra)
-        instance.sql(f"CREATE DATABASE {DATABASE}")
+        instance.start(dict(loaded.options) | LOAD_OPTIONS | extra)
+        # Servers differ in their default, and with it in what a comparison of strings costs.
+        instance.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET latin1")
         command = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
         run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
                      f"loading the data of {loaded.workload.name}")  # fmt: skip
@@ -111,9 +112,11 @@ def copy(source, parent):
     # What a run adds: its redo and binary logs and what it inserts.
     need_space(parent, size + (2 << 30), "a copy of a loaded data directory")
     data = parent / "data"
-    shutil.rmtree(data, ignore_errors=True)
-    for words in (["cp", "-a", "--reflink=auto", source, data], ["sync", "--file-system", parent]):
-        result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if data.exists():
+        shutil.rmtree(data)
+    # -T: never into a directory that is there.
+    for words in (["cp", "-aT", "--reflink=auto", source, data], ["sync", "--file-system", parent]):
+        result = subprocess.run([*DIES_WITH_US, *words], capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise Failure(f"{' '.join(map(str, words))}: {result.stderr.strip()}")
     return data

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import platform
@@ -12,13 +13,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import block_throttle
 import data
 import figures
 import filesystem
 import result
-from block_throttle import Limits, device_of, throttled
-from common import REPO, Failure, Skip, flocked, say, sha256_of
-from instance import DIES_WITH_US, Instance, identify
+from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
+from instance import Instance, identify, remove_leftovers
 from plan import SYSBENCH_SCRIPTS
 from sampler import Sampler
 
@@ -29,8 +30,8 @@ POLL_S = 0.25
 PROGRESS_S = 15
 # How long transactions that began within the window are waited for.
 GRACE_S = 30
-# What a run takes beside its window, before one has shown it.
-GUESSED_OVERHEAD_S = 90
+# What a run takes beside its window and the least warm-up, before one has shown it.
+GUESSED_OVERHEAD_S = 60
 # Upstream's counters of what a comparison is asked for, and that are off by default. Each server counts those it has.
 MONITORS = ("log_on_file_space_waits", "log_writer_on_file_space_waits", "buffer_flush_sync",
             "buffer_flush_sync_total_pages")  # fmt: skip
@@ -90,7 +91,9 @@ def environment():
         "memory": matched("/proc/meminfo", r"^MemTotal:\s*(.*)"),
         "kernel": platform.release(),
         "distribution": matched("/etc/os-release", r'^PRETTY_NAME="?([^"]*)'),
-        "file_system": first_line("stat", "--file-system", "--format=%T", str(WORK)),
+        "file_system": first_line("findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", "--target", str(WORK)),
+        "fs.aio-max-nr": first_line("cat", "/proc/sys/fs/aio-max-nr"),
+        "control_groups": first_line("stat", "--file-system", "--format=%T", "/sys/fs/cgroup"),
         "sysbench": first_line("sysbench", "--version"),
     }
 
@@ -133,24 +136,25 @@ class Load:
         """How many have ended since the begin."""
         return sum(path.stat().st_size for path in self.files()) // figures.RECORD.size
 
-    def all_clients_ended_one_after(self, moment):
-        """Whether every client has ended a transaction after that time, and so none from before is on its way."""
-        files = self.files()
-        return len(files) == self.clients and all(last_end_s(path) > moment for path in files)
+    def clients_behind(self, moment):
+        """How many clients have not yet ended one that began, or was due, after that time: those may have one from
+        before on their way, or waiting."""
+        return self.clients - sum(last_begin_s(path) > moment for path in self.files())
 
     def all_records(self):
         return [record for path in self.files() for record in figures.read_records(path.read_bytes())]
 
 
-def last_end_s(path):
-    """When the last transaction of a client ended; 0 if none has."""
+def last_begin_s(path):
+    """When the last transaction that a client has ended began, or was due; 0 if none has ended."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         whole = size - size % figures.RECORD.size
         if not whole:
             return 0
         file.seek(whole - figures.RECORD.size)
-        return figures.read_records(file.read(figures.RECORD.size))[0][0] / 1e6
+        ((end_us, response_us, _),) = figures.read_records(file.read(figures.RECORD.size))
+        return (end_us - response_us) / 1e6
 
 
 def script_for_lua(script):
@@ -161,7 +165,7 @@ def script_for_lua(script):
 def disk_of(path):
     """The disk whose counters are sampled; "" where the path is on none, as in memory."""
     try:
-        return device_of(path)
+        return block_throttle.device_of(path)
     except Skip:
         return ""
 
@@ -173,6 +177,7 @@ class Experiment:
         self.without_device_models = without_device_models
         self.runs = runs_of(plan)
         self.programs = {}
+        self.stamps = None
 
     def path(self, run):
         return self.folder / "runs" / run.name
@@ -192,20 +197,53 @@ class Experiment:
             self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
             self.take_folder()
             filesystem.remove(WORK)
-            for number, run in enumerate(self.runs, 1):
-                if self.finished(run):
-                    say(f"run {number} of {len(self.runs)}, {run.name}: is done already")
-                    continue
-                self.number = number
-                self.one(run)
+            block_throttle.remove_leftovers()
+            remove_leftovers()
+            for repetition in self.repetitions():
+                self.carry_out_repetition(repetition)
+
+    def repetitions(self):
+        """The runs that are compared with one another, and so follow one another."""
+        return [list(runs) for _, runs in itertools.groupby(self.runs, lambda run: run.name.rpartition(".")[0])]
+
+    def carry_out_repetition(self, runs):
+        """Do a repetition, as a whole: a run that is done is of no use beside one that is done another day."""
+        first = self.runs.index(runs[0]) + 1
+        if all(self.finished(run) for run in runs):
+            say(f"runs {first} to {first + len(runs) - 1} of {len(self.runs)} are done already")
+            return
+        for run in runs:
+            shutil.rmtree(self.path(run), ignore_errors=True)
+        for number, run in enumerate(runs, first):
+            self.number = number
+            self.check_unchanged()
+            self.one(run)
+
+    def files_used(self):
+        """What a result depends on, beside the plan and the machine."""
+        ours = {MEASURED, *Path(__file__).parent.glob("*.py")}
+        return sorted(ours | {server.mysqld for server in self.plan.servers} |
+                      {workload.script for workload in self.plan.workloads})  # fmt: skip
+
+    def check_unchanged(self):
+        """End the plan if a program or a script has been changed since it began."""
+        stamps = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in self.files_used()}
+        if self.stamps is None:
+            self.stamps = stamps
+        changed = [str(path) for path, stamp in stamps.items() if stamp != self.stamps[path]]
+        if changed:
+            raise Failure(f"changed since this command began: {', '.join(changed)}; runs with it cannot be compared")
 
     def take_folder(self):
         """Begin a folder of results, or go on in one that was begun with the same plan and the same programs."""
-        scripts = {MEASURED, *(workload.script for workload in self.plan.workloads)}
+        self.check_unchanged()
         made_with = {
             "plan": sha256_of(self.plan.path),
+            "devices": {device.name: dataclasses.asdict(device) for device in self.plan.devices},
             "programs": {name: program.sha256 for name, program in self.programs.items()},
-            "scripts": {path.name: sha256_of(path) for path in sorted(scripts)},
+            "scripts": {path.name: sha256_of(path) for path in self.files_used() if path.suffix},
+            "sysbench": first_line("sysbench", "--version"),
+            "kernel": platform.release(),
             "without_device_models": self.without_device_models,
         }
         marker = self.folder / "made-with.json"
@@ -223,8 +261,6 @@ class Experiment:
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.plan.path, self.folder / "plan.toml")
         (self.folder / "environment.json").write_text(json.dumps(environment(), indent=1))
-        devices = {device.name: dataclasses.asdict(device) for device in self.plan.devices}
-        (self.folder / "devices.json").write_text(json.dumps(devices, indent=1))
         marker.write_text(json.dumps(made_with, indent=1))
 
     def seconds_left(self):
@@ -289,24 +325,26 @@ class Experiment:
             return WORK
         try:
             return stack.enter_context(filesystem.mounted(run.device.filesystem, run.device.size, WORK))
-        except Skip as skip:
-            self.do_without(skip)
+        except (Skip, Failure) as why:
+            self.do_without(why)
             return WORK
 
-    def do_without(self, skip):
+    def do_without(self, why):
+        """Go on without a device model if we were told to."""
         if not self.without_device_models:
-            raise Failure(f"{skip}; to go on with the machine's own disk: --without-device-models")
-        say(f"without a device model: {skip}")
+            raise Failure(f"{why}; to go on with the machine's own disk: --without-device-models")
+        say(f"without a device model: {why}")
 
-    def throttle(self, stack, run, instance):
+    def throttle(self, stack, run, instance, is_own_disk):
         """Whether the device's limits hold from now on."""
         limits = run.device.limits
         try:
-            stack.enter_context(throttled(instance.process.pid, instance.data, limits,
-                                          is_own_disk=os.path.ismount(instance.data.parent)))  # fmt: skip
-        except Skip as skip:
-            if limits != Limits():
-                self.do_without(skip)
+            stack.enter_context(
+                block_throttle.throttled(instance.process.pid, instance.data, limits, is_own_disk=is_own_disk)
+            )
+        except (Skip, Failure) as why:
+            if limits != block_throttle.Limits():
+                self.do_without(why)
                 return False
         return True
 
@@ -320,15 +358,20 @@ class Experiment:
         capacity = instance.redo_capacity_bytes()
         arrivals, burst_arrivals = self.arrivals(run)
         with contextlib.ExitStack() as loaded:
-            is_throttled = self.throttle(loaded, run, instance)
+            began = time.strftime("%Y-%m-%d %H:%M:%S %z")
+            is_throttled = self.throttle(loaded, run, instance, is_own_disk=place != WORK)
             sampler = loaded.enter_context(Sampler(instance, disk_of(copied), folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
             watch = Watch(self, run, instance, sampler, load)
             warmed = watch.warm_up(capacity)
+            if burst_arrivals:
+                # As bench/measured.lua has it: a period begins where the clock is a multiple of it.
+                period = run.workload.burst_period_s
+                watch.until(time.monotonic() // period * period + period, "waiting for the next period of bursts")
             begin = time.monotonic()
             watch.until(begin + self.plan.measured_s, "measuring")
-            watch.grace(begin + self.plan.measured_s)
+            clients_behind = watch.grace(begin + self.plan.measured_s)
             status = instance.sql("SHOW ENGINE INNODB STATUS")
         (folder / "innodb-status.txt").write_text("\n".join("\t".join(row) for row in status) + "\n")
         checked = self.check(run, instance, folder)
@@ -337,8 +380,10 @@ class Experiment:
         seconds = self.plan.measured_s
         return {
             "device": run.device.name, "workload": run.workload.name, "server": run.server.name,
-            "repetition": run.repetition, "version": program.version, "options": options,
-            "redo_capacity_bytes": capacity, "clients": run.workload.clients, "is_throttled": is_throttled,
+            "repetition": run.repetition, "version": program.version, "sha256": program.sha256, "options": options,
+            "redo_capacity_bytes": capacity, "clients": run.workload.clients, "began": began,
+            "measured_s": self.plan.measured_s, "is_throttled": is_throttled, "is_mounted": place != WORK,
+            "clients_behind": clients_behind,
             "arrivals_per_s": arrivals, "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
             "figures": result.window_figures(records, sampler.samples, begin, seconds),
             "series": result.series(records, sampler.samples, load_begin, begin, seconds),
@@ -403,9 +448,10 @@ class Watch:
             self.look(f"{text}, {moment - time.monotonic():.0f} s")
 
     def grace(self, moment):
-        """Until every transaction that began before that time has ended, and there is a sample after it."""
-        def is_over():
-            return self.sampler.latest("time") > moment and self.load.all_clients_ended_one_after(moment)
-
-        while time.monotonic() < moment + GRACE_S and not is_over():
+        """Until every transaction that began before that time has ended, and there is a sample after it, or GRACE_S are
+        over; how many clients were then still behind."""
+        while behind := self.load.clients_behind(moment) or self.sampler.latest("time") <= moment:
+            if time.monotonic() > moment + GRACE_S:
+                return int(behind)
             self.look("waiting for the last transactions")
+        return 0

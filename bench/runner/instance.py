@@ -11,14 +11,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import Failure, port_is_free, sha256_of
+from common import DIES_WITH_US, Failure, error_log_tail, port_is_free, sha256_of
 
 START_SECONDS = 600
 STOP_SECONDS = 1800
 SQL_SECONDS = 600
 DATABASE = "bench"
-# Nothing that we start outlives us, however we end. setpriv is part of util-linux.
-DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+# Where sockets are: a short path, and in its name the process that made it.
+PLACES = Path("/tmp")
+PLACE_PREFIX = "spillway-bench-"
 # Options that say how a data directory is laid out: it is initialised with them.
 INITIAL_OPTIONS = (
     "innodb_page_size", "innodb_data_file_path", "innodb_undo_directory", "innodb_undo_tablespaces",
@@ -35,14 +36,18 @@ class Program:
     """A server's program, and what tells it from another."""
 
     path: Path
-    is_mariadb: bool
+    vendor: str
     version: str
     sha256: str
 
     @property
+    def is_mariadb(self):
+        return self.vendor == "mariadb"
+
+    @property
     def family(self):
         """Programs of one family serve each other's data directories."""
-        return f"{'mariadb' if self.is_mariadb else 'mysql'}-{'.'.join(self.version.split('.')[:2])}"
+        return f"{self.vendor}-{'.'.join(self.version.split('.')[:2])}"
 
     def companion(self, *names):
         """A program that comes with the server: beside it, in its installation, or in the path."""
@@ -57,6 +62,14 @@ class Program:
         raise Failure(f"{self.path} has no {' or '.join(names)} beside it, and none is installed")
 
 
+def remove_leftovers():
+    """Remove the sockets' folders of processes that are no more: a tool that was killed has left them."""
+    for place in PLACES.glob(f"{PLACE_PREFIX}*"):
+        pid = place.name.removeprefix(PLACE_PREFIX).partition("-")[0]
+        if not Path("/proc", pid).exists():
+            shutil.rmtree(place, ignore_errors=True)
+
+
 def identify(path):
     """What a server's program is."""
     if not path.exists():
@@ -65,7 +78,8 @@ def identify(path):
     found = re.search(r"Ver (\d+\.\d+\.\d+\S*)", result.stdout)
     if result.returncode != 0 or not found:
         raise Failure(f"{path} --version does not say that it is a server: {(result.stdout + result.stderr).strip()}")
-    return Program(path, "MariaDB" in result.stdout, found.group(1), sha256_of(path))
+    vendor = next((name for name in ("mariadb", "percona") if name in result.stdout.lower()), "mysql")
+    return Program(path, vendor, found.group(1), sha256_of(path))
 
 
 class Session:
@@ -119,7 +133,7 @@ class Instance:
 
     def __enter__(self):
         # The path of a socket has at most 107 bytes.
-        self.place = Path(tempfile.mkdtemp(prefix="spillway-bench-", dir="/tmp"))
+        self.place = Path(tempfile.mkdtemp(prefix=f"{PLACE_PREFIX}{os.getpid()}-", dir=PLACES))
         self.socket = self.place / "s"
         return self
 
@@ -156,7 +170,8 @@ class Instance:
             ]  # fmt: skip
         else:
             command = [self.program.path, f"--defaults-file={self.config}", "--initialize-insecure"]
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        result = subprocess.run([*DIES_WITH_US, *command], capture_output=True, text=True, errors="replace",
+                                check=False)  # fmt: skip
         if result.returncode != 0:
             output = (result.stdout + result.stderr).strip()[-2000:]
             raise Failure(f"{self.program.path} cannot initialise {self.data}: {output}\n{self.errors()}")
@@ -197,11 +212,7 @@ class Instance:
             raise Failure(f"{self.program.path} ended with status {status}; {self.log} says:\n{self.errors()}")
 
     def errors(self):
-        if not self.log.exists():
-            return "(there is no error log)"
-        lines = self.log.read_text(errors="replace").splitlines()
-        telling = [line for line in lines if "[ERROR]" in line][-5:]
-        return "\n".join(telling or lines[-5:])
+        return error_log_tail(self.log)
 
     def client_command(self):
         client = self.program.companion(*(("mariadb",) if self.program.is_mariadb else ("mysql", "mariadb")))
@@ -213,8 +224,11 @@ class Instance:
 
     def sql(self, text):
         """The rows of statements, each a list of strings."""
-        result = subprocess.run(self.client_command(), input=text, capture_output=True, text=True, errors="replace",
-                                timeout=SQL_SECONDS, check=False)  # fmt: skip
+        try:
+            result = subprocess.run(self.client_command(), input=text, capture_output=True, text=True,
+                                    errors="replace", timeout=SQL_SECONDS, check=False)  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise Failure(f"'{text}': no answer after {SQL_SECONDS} s; {self.log} says:\n{self.errors()}") from None
         if result.returncode != 0:
             raise Failure(f"'{text}': {result.stderr.strip()}")
         return [line.split("\t") for line in result.stdout.splitlines()]

@@ -1,6 +1,7 @@
 """A plan: which servers run which workloads on which devices, how often. bench/README.md describes the file."""
 
 import dataclasses
+import re
 import tomllib
 from pathlib import Path
 
@@ -17,6 +18,11 @@ BUILT = {
 }
 FILESYSTEMS = ("ext4", "ext4-journal", "xfs-reflink")
 NUMBER = (int, float)
+# At the begin of a value, or of a part of it as in innodb_data_file_path.
+PATH_OUTSIDE = re.compile(r"(^|[:;])\s*(/|\.\.)")
+# What an Instance sets itself.
+RUNNERS_OPTIONS = ("user", "datadir", "socket", "port", "bind_address", "pid_file", "log_error", "mysqlx",
+                   "loose_mysqlx", "lc_messages_dir")  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -110,6 +116,16 @@ class Table:
                 raise self.wrong(f"'{key}.{name}' is neither a string nor a number nor a truth value")
         return options
 
+    def take_server_options(self, key):
+        """Options of a server. It keeps to its own data directory, which is a new one for each run."""
+        options = {name.replace("-", "_"): value for name, value in self.take_options(key).items()}
+        for name, value in options.items():
+            if name in RUNNERS_OPTIONS:
+                raise self.wrong(f"'{key}.{name}' is set by the runner")
+            if PATH_OUTSIDE.search(str(value)):
+                raise self.wrong(f"'{key}.{name}' is a path outside of the server's data directory")
+        return options
+
     def take_tables(self, key):
         tables = self.take(key, dict)
         if not tables:
@@ -141,7 +157,7 @@ def find_script(text):
 
 
 def read_server(table):
-    server = Server(table.last_name, find_server(table.take("mysqld", str)), table.take_options("options"))
+    server = Server(table.last_name, find_server(table.take("mysqld", str)), table.take_server_options("options"))
     table.end()
     return server
 
@@ -152,7 +168,7 @@ def read_workload(table):
         script=find_script(table.take("script", str)),
         clients=table.take("clients", int, 32, least=1, most=10000),
         options=table.take_options("options"),
-        server_options=table.take_options("server_options"),
+        server_options=table.take_server_options("server_options"),
         arrivals=table.take("arrivals", NUMBER, 0, least=0),
         arrivals_pct=table.take("arrivals_pct", NUMBER, 0, least=0),
         burst_arrivals=table.take("burst_arrivals", NUMBER, 0, least=0),
@@ -200,7 +216,7 @@ def read_device(table, models):
     filesystem = table.take("filesystem", str, "")
     size = table.take("size", str, "8G")
     model = table.take("model", str, "")
-    server_options = table.take_options("server_options")
+    server_options = table.take_server_options("server_options")
     if filesystem and filesystem not in FILESYSTEMS:
         raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(FILESYSTEMS)}")
     if model and model not in models:
@@ -232,7 +248,7 @@ def read_plan(path):
         warmup_max_s=run.take("warmup_max_s", int, 900, least=1),
         warmup_redo_writes=run.take("warmup_redo_writes", NUMBER, 3, least=0),
         port=run.take("port", int, 13901, least=1024, most=65535),
-        options=top.take_options("options"),
+        options=top.take_server_options("options"),
         servers=[read_server(table) for table in top.take_tables("servers")],
         workloads=[read_workload(table) for table in top.take_tables("workloads")],
         devices=[read_device(table, models) for table in top.take_tables("devices")],
@@ -244,4 +260,7 @@ def read_plan(path):
         if workload.of and workload.of not in before:
             raise Failure(f"{path}: [workloads.{workload.name}]: '{workload.of}' is no workload above it")
         before.append(workload.name)
+        if (workload.burst_arrivals or workload.burst_arrivals_pct) and plan.measured_s % workload.burst_period_s:
+            raise Failure(f"{path}: [workloads.{workload.name}]: measured_s is no multiple of burst_period_s, so that "
+                          "bursts would not have their share of what is counted")  # fmt: skip
     return plan

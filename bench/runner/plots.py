@@ -13,6 +13,8 @@ PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 # Of the warm-up, how much the plots show.
 SHOWN_WARMUP_S = 60
+SMOOTHED_S = 5
+THROUGHPUT = "transactions"
 
 
 def middle(runs):
@@ -20,18 +22,37 @@ def middle(runs):
     return sorted(runs, key=lambda run: run["figures"]["mean_per_s"])[len(runs) // 2]
 
 
-def draw_line(axes, run, name, colour, is_middle, label, scale=1):
-    line = run["series"][name]
-    points = [(second, value / scale) for second, value in zip(run["series"]["second"], line, strict=False)
-              if value is not None and second >= -SHOWN_WARMUP_S]  # fmt: skip
+def draw_line(axes, run, name, scale, **look):
+    points = [(second, value / scale) for second, value in zip(run["series"]["second"], run["series"][name],
+              strict=False) if value is not None and second >= -SHOWN_WARMUP_S]  # fmt: skip
     if points:
-        axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.3 if is_middle else 0.7,
-                  alpha=1 if is_middle else 0.3, label=label if is_middle else None)  # fmt: skip
+        axes.plot(*zip(*points, strict=True), **look)
+
+
+def smoothed(values):
+    """Means of SMOOTHED_S seconds around each: what two lines that both jump can be told apart by."""
+    half = SMOOTHED_S // 2
+    parts = [values[max(0, i - half) : i + half + 1] for i in range(len(values))]
+    return [sum(part) / len(part) for part in parts]
+
+
+def draw(axes, runs, name, scale, colour, server):
+    """One server's line of a panel; the other repetitions are pale."""
+    chosen = middle(runs)
+    for run in runs:
+        if run is not chosen:
+            draw_line(axes, run, name, scale, color=colour, linewidth=0.6, alpha=0.2)
+    is_throughput = name == THROUGHPUT
+    draw_line(axes, chosen, name, scale, color=colour, linewidth=0.8 if is_throughput else 1.3,
+              alpha=0.7 if is_throughput else 1, label=None if is_throughput else server)  # fmt: skip
+    if is_throughput:
+        means = {"series": chosen["series"] | {name: smoothed(chosen["series"][name])}}
+        draw_line(axes, means, name, scale, color=colour, linewidth=2.4, label=server)
 
 
 def timeline(path, title, by_server):
     panels = (
-        ("transactions", "transactions/s", 1),
+        (THROUGHPUT, "transactions/s", 1),
         ("longest_ms", "longest\nresponse, ms", 1),
         ("checkpoint_age_bytes", "checkpoint\nage, MiB", 1 << 20),
         ("dirty_pages", "dirty pages,\nthousands", 1000),
@@ -42,9 +63,12 @@ def timeline(path, title, by_server):
     )
     for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
         for (server, runs), colour in zip(by_server.items(), itertools.cycle(COLOURS), strict=False):
-            chosen = middle(runs)
-            for run in runs:
-                draw_line(axes, run, name, colour, run is chosen, server, scale)
+            draw(axes, runs, name, scale, colour, server)
+            if name == "checkpoint_age_bytes":
+                capacity = runs[0]["redo_capacity_bytes"] / scale
+                axes.axhline(capacity, color=colour, linewidth=0.8, linestyle=":")
+                axes.annotate("redo log's capacity", (0.005, capacity), xycoords=("axes fraction", "data"), fontsize=8,
+                              verticalalignment="top")  # fmt: skip
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
@@ -53,7 +77,8 @@ def timeline(path, title, by_server):
             axes.axvspan(left, 0, color="#eeeeee", zorder=0)
             axes.set_xlim(left=left)
     all_axes[0].legend(loc="upper right", ncols=len(by_server))
-    all_axes[0].set_title(f"{title}: each second; grey: warm-up; pale: the other repetitions", fontsize=11)
+    explained = f"each second, thick: mean of {SMOOTHED_S}; grey: warm-up; pale: other repetitions"
+    all_axes[0].set_title(f"{title}: {explained}", fontsize=11)
     all_axes[-1].set_xlabel("seconds from the begin of what is counted")
     figure.savefig(path, dpi=100)
     pyplot.close(figure)

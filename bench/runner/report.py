@@ -11,35 +11,44 @@ import figures
 import plots
 from common import Failure, say
 
-# Key of a figure, what it is called, its unit, how many digits it is shown with, what its values are divided by.
+# Key of a figure, what it is called, its unit, which way is better, digits that are shown, what values are divided by.
 FIGURES = (
-    ("mean_per_s", "transactions", "1/s", 0, 1),
-    ("new_orders_per_min", "new-order transactions (NOTPM)", "1/min", 0, 1),
-    ("worst_second_over_mean", "worst second over mean", "", 2, 1),
-    ("stddev_over_mean", "standard deviation over mean", "", 2, 1),
-    ("seconds_below_50_pct", "seconds below 50 % of the mean", "s", 0, 1),
-    ("seconds_below_10_pct", "seconds below 10 % of the mean", "s", 0, 1),
-    ("seconds_at_zero", "seconds without a commit", "s", 0, 1),
-    ("longest_below_50_pct_s", "longest time below 50 % of the mean", "s", 0, 1),
-    ("longest_without_commit_s", "longest time without a commit", "s", 2, 1),
-    ("p50_ms", "response time, median", "ms", 1, 1),
-    ("p95_ms", "response time, 95 %", "ms", 1, 1),
-    ("p99_ms", "response time, 99 %", "ms", 1, 1),
-    ("p99.9_ms", "response time, 99.9 %", "ms", 1, 1),
-    ("longest_ms", "response time, longest", "ms", 0, 1),
-    ("pages_flushed_per_transaction", "pages flushed per transaction", "", 2, 1),
-    ("bytes_written_per_transaction", "written to disk per transaction", "KiB", 1, 1024),
-    ("redo_bytes_per_transaction", "redo written per transaction", "KiB", 2, 1024),
-    ("fsyncs_per_transaction", "fsyncs per transaction", "", 3, 1),
-    ("cpu_us_per_transaction", "CPU time of the server per transaction", "us", 0, 1),
-    ("redo_full_waits", "waits for space in the redo log", "", 0, 1),
-    ("sync_flush_pages", "pages of sync flushing", "", 0, 1),
-    ("free_page_waits", "waits for a free page", "", 0, 1),
-    ("disk_writes_per_s", "writes of the disk", "1/s", 0, 1),
-    ("disk_bytes_written_per_s", "written to the disk", "MB/s", 1, 1e6),
-    ("disk_write_ms", "time of a write on the disk", "ms", 2, 1),
-    ("disk_busy_pct", "disk busy", "%", 0, 1),
-    ("steal_pct", "CPU time that the host gave to others", "%", 1, 1),
+    ("mean_per_s", "transactions", "1/s", "more", 0, 1),
+    ("new_orders_per_min", "new-order transactions (NOTPM, the 1 % that roll back included)", "1/min", "more", 0, 1),
+    ("worst_second_per_s", "worst second", "1/s", "more", 0, 1),
+    ("worst_second_over_mean", "worst second over mean", "", "more", 2, 1),
+    ("stddev_over_mean", "standard deviation over mean", "", "less", 2, 1),
+    ("seconds_below_50_pct", "seconds below 50 % of the mean", "s", "less", 0, 1),
+    ("seconds_below_10_pct", "seconds below 10 % of the mean", "s", "less", 0, 1),
+    ("seconds_at_zero", "seconds in which no transaction ended", "s", "less", 0, 1),
+    ("longest_below_50_pct_s", "longest time below 50 % of the mean", "s", "less", 0, 1),
+    ("longest_below_10_pct_s", "longest time below 10 % of the mean", "s", "less", 0, 1),
+    ("longest_gap_s", "longest time in which no transaction ended", "s", "less", 2, 1),
+    ("p50_ms", "response time, median", "ms", "less", 1, 1),
+    ("p95_ms", "response time, 95 %", "ms", "less", 1, 1),
+    ("p99_ms", "response time, 99 %", "ms", "less", 1, 1),
+    ("p99.9_ms", "response time, 99.9 %", "ms", "less", 1, 1),
+    ("longest_ms", "response time, longest", "ms", "less", 0, 1),
+    ("ended_over_begun", "transactions ended over begun (open loop: due)", "", "more", 3, 1),
+    ("pages_flushed_per_transaction", "pages flushed per transaction", "", "less", 2, 1),
+    ("bytes_written_per_transaction", "written to disk per transaction", "KiB", "less", 1, 1024),
+    ("redo_bytes_per_transaction", "redo written per transaction", "KiB", "less", 2, 1024),
+    ("fsyncs_per_transaction", "InnoDB's fsyncs per transaction", "", "less", 3, 1),
+    ("cpu_us_per_transaction", "CPU time of the server per transaction", "us", "less", 0, 1),
+    ("redo_full_waits", "waits for space in the redo log", "", "less", 0, 1),
+    ("sync_flush_batches", "batches of sync flushing", "", "less", 0, 1),
+    ("sync_flush_pages", "pages of sync flushing", "", "less", 0, 1),
+    ("free_page_waits", "waits for a free page", "", "less", 0, 1),
+    ("deadlocks", "deadlocks", "", "less", 0, 1),
+    ("checkpoint_age_min_bytes", "checkpoint age, least", "MiB", "", 1, 1 << 20),
+    ("checkpoint_age_max_bytes", "checkpoint age, greatest", "MiB", "", 1, 1 << 20),
+    ("dirty_max_pages", "dirty pages, most", "", "", 0, 1),
+    ("disk_writes_per_s", "writes of the real disk, behind the model", "1/s", "", 0, 1),
+    ("disk_bytes_written_per_s", "written to the real disk", "MB/s", "", 1, 1e6),
+    ("disk_write_ms", "time of a write of the real disk", "ms", "", 2, 1),
+    ("disk_busy_pct", "real disk busy", "%", "", 0, 1),
+    ("cpu_idle_pct", "CPU idle, of the whole machine", "%", "", 1, 1),
+    ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),
 )
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -61,19 +70,24 @@ def with_spread(spread, digits, divisor=1):
     return f'{number(spread["median"], digits, divisor)} <span class="spread">{least} to {most}</span>'
 
 
-def ratio_cell(ratio):
-    if ratio is None:
+def noise_cell(spread):
+    """How far the reference's own repetitions lie from their median."""
+    if spread["of"] < 2 or not spread["median"]:
         return "<td></td>"
-    is_one_sided = ratio["of"] > 1 and not ratio["min"] <= 1 <= ratio["max"]
-    return f'<td{" class=differs" if is_one_sided else ""}>{with_spread(ratio, 3)}</td>'
+    least, most = spread["min"] / spread["median"], spread["max"] / spread["median"]
+    return f'<td class="spread">{least:.2f} to {most:.2f}</td>'
+
+
+def ratio_cell(ratio, differs):
+    return "<td></td>" if ratio is None else f'<td{" class=differs" if differs else ""}>{with_spread(ratio, 3)}</td>'
 
 
 def figure_table(compared, servers):
     reference, *others = servers
     head = "".join(f"<th>{server}</th>" for server in servers)
-    head += "".join(f"<th>{server} / {reference}</th>" for server in others)
+    head += f"<th>noise of {reference}</th>" + "".join(f"<th>{server} / {reference}</th>" for server in others)
     rows = []
-    for key, name, unit, digits, divisor in FIGURES:
+    for key, name, unit, better, digits, divisor in FIGURES:
         of_servers = compared.get(key)
         if not of_servers:
             continue
@@ -81,9 +95,14 @@ def figure_table(compared, servers):
             f"<td>{with_spread(of_servers[server], digits, divisor) if server in of_servers else 'not counted'}</td>"
             for server in servers
         )
-        cells += "".join(ratio_cell(of_servers.get(server, {}).get("ratio")) for server in others)
-        rows.append(f"<tr><td>{name}{f', {unit}' if unit else ''}</td>{cells}</tr>")
-    return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+        cells += noise_cell(of_servers[reference]) if reference in of_servers else "<td></td>"
+        if better:
+            cells += "".join(
+                ratio_cell(of_servers.get(server, {}).get("ratio"), comparison.differs(of_servers, reference, server))
+                for server in others
+            )
+        rows.append(f"<tr><td>{name}{f', {unit}' if unit else ''}</td><td>{better}</td>{cells}</tr>")
+    return f"<table><tr><th></th><th>better</th>{head}</tr>{''.join(rows)}</table>"
 
 
 def stall_table(by_server):
@@ -129,7 +148,7 @@ def image(path, text):
     return f'<p><img alt="{html.escape(text)}" src="data:image/png;base64,{encoded}"></p>'
 
 
-def notes(by_server):
+def notes(by_server, has_filesystem):
     """What a reader has to know of these runs before the figures."""
     found = []
     for server, runs in by_server.items():
@@ -140,6 +159,11 @@ def notes(by_server):
                              "before it was counted")  # fmt: skip
             if not run["is_throttled"]:
                 found.append(f"{which}: the device was not held to its model")
+            if has_filesystem and not run["is_mounted"]:
+                found.append(f"{which}: on the machine's own file system")
+            if run["clients_behind"]:
+                found.append(f"{which}: {run['clients_behind']} clients still had transactions of the time that counts "
+                             "long after it: the longest response times are longer than is known")  # fmt: skip
     return "".join(f'<p class="note">{html.escape(text)}</p>' for text in found)
 
 
@@ -150,7 +174,8 @@ def facts(by_server):
         warmups = figures.spread([run["warmup_s"] for run in runs])
         writes = figures.spread([run["warmup_redo_writes"] for run in runs])
         checked = "checked" if all(run["check"] for run in runs) else "no check"
-        lines.append(f"<li>{server}: {runs[0]['version']}, {len(runs)} repetitions, {runs[0]['clients']} clients, "
+        lines.append(f"<li>{server}: {runs[0]['version']}, {len(runs)} repetitions of {runs[0]['measured_s']} s, "
+                     f"{runs[0]['clients']} clients, "
                      f"warm-up {with_spread(warmups, 0)} s, redo log of {runs[0]['redo_capacity_bytes'] >> 20} MiB "
                      f"written {with_spread(writes, 1)} times before; data afterwards: {checked}</li>")  # fmt: skip
     arrivals = runs[0]["arrivals_per_s"]
@@ -172,19 +197,22 @@ def option_table(by_server):
     return f"<details><summary>my.cnf</summary><table><tr><th></th>{head}</tr>{''.join(rows)}</table></details>"
 
 
-def section(folder, device, workload, by_server, device_text):
-    title = f"{workload} on {device}"
-    timeline, percentiles = (folder / f"{device}.{workload}.{what}.png" for what in ("seconds", "response-times"))
+def section(folder, device, workload, by_server):
+    """The part of the page about one workload on one device, and its figures."""
+    title = f"{workload} on {device['name']}"
+    place = f"{device['name']}.{workload}"
+    timeline, percentiles = (folder / f"{place}.{what}.png" for what in ("seconds", "response-times"))
     plots.timeline(timeline, title, by_server)
     plots.percentiles(percentiles, title, by_server)
     compared = comparison.compare(by_server)
     page = [
-        f"<h2>{title}</h2><p>{html.escape(device_text)}</p>", notes(by_server), facts(by_server),
+        f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, bool(device["filesystem"])),
+        facts(by_server),
         image(timeline, f"{title}, second by second"), figure_table(compared, list(by_server)),
         image(percentiles, f"{title}, response times"), kind_table(by_server), stall_table(by_server),
         option_table(by_server),
     ]  # fmt: skip
-    return "".join(page), {"device": device, "workload": workload, "figures": compared}
+    return "".join(page), {"device": device["name"], "workload": workload, "figures": compared}
 
 
 def limits_text(device):
@@ -219,13 +247,13 @@ def write(folder):
     if not (folder / "plan.toml").exists():
         raise Failure(f"{folder} is no folder of results: there is no plan.toml in it")
     plan = tomllib.loads((folder / "plan.toml").read_text())
-    devices = read_json(folder / "devices.json")
+    devices = read_json(folder / "made-with.json")["devices"]
     runs = [read_json(path) for path in sorted(folder.glob("runs/*/run.json"))]
     if not runs:
         raise Failure(f"{folder} has no run that is done")
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
     environment = read_json(folder / "environment.json")
-    sections = [section(folder, device, workload, by_server, limits_text(devices[device]))
+    sections = [section(folder, devices[device], workload, by_server)
                 for device, workload, by_server in comparison.comparisons(plan, runs)]  # fmt: skip
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
     rows = "".join(f"<tr><td>{name}</td><td>{html.escape(str(value))}</td></tr>" for name, value in environment.items())
@@ -233,8 +261,9 @@ def write(folder):
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
 <p>Figures are medians of the repetitions, with the least and the greatest; a ratio is of the two runs of one
-repetition, which followed each other. A ratio in bold type lies on one side of 1 in every repetition. Response times
-are from when a transaction began or, in an open loop, was due.</p>
+repetition, which followed one another. Noise is what the first server's own repetitions come to, over their median. A
+ratio in bold type lies outside of that noise in every repetition; with two or three repetitions some do by chance.
+Response times are from when a transaction began or, in an open loop, was due.</p>
 {"".join(text for text, _ in sections)}
 <h2>Environment</h2><table>{rows}</table></body></html>
 """

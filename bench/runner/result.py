@@ -27,13 +27,14 @@ def added(samples, begin, end):
     return found
 
 
-def gauge(samples, read, begin, end):
-    """Least, mean and greatest of what read(sample) gives within the window; None if it gives nothing."""
+def gauge(name, unit, samples, read, begin, end):
+    """Least, mean and greatest of what read(sample) gives within the window; nothing if it gives nothing."""
     values = [read(sample) for sample in samples if begin <= sample["time"] < end]
     known = [value for value in values if value is not None]
     if not known:
-        return None
-    return {"min": min(known), "mean": sum(known) / len(known), "max": max(known)}
+        return {}
+    return {f"{name}_min_{unit}": min(known), f"{name}_mean_{unit}": sum(known) / len(known),
+            f"{name}_max_{unit}": max(known)}  # fmt: skip
 
 
 def per(value, count):
@@ -41,7 +42,7 @@ def per(value, count):
 
 
 def sum_of(counters, *names):
-    """The sum of those counters that the server has; None if it has none of them."""
+    """The sum of those counters that the server has; None if it has none of them, which is not 0."""
     known = [counters[name] for name in names if name in counters]
     return sum(known) if known else None
 
@@ -78,10 +79,10 @@ def device_figures(counters, seconds):
     }
 
 
-def steal_pct(counters):
-    """The share of this machine's CPU time that its host gave to others: how noisy a run was."""
-    steal = per(counters.get("machine.steal_ticks"), counters.get("machine.all_ticks"))
-    return None if steal is None else 100 * steal
+def share_pct(counters, name):
+    """A share of this machine's CPU time."""
+    ticks = per(counters.get(f"machine.{name}_ticks"), counters.get("machine.all_ticks"))
+    return None if ticks is None else 100 * ticks
 
 
 def window_figures(records, samples, begin, seconds):
@@ -99,24 +100,29 @@ def window_figures(records, samples, begin, seconds):
     ticks = sum_of(counters, "process.user_ticks", "process.system_ticks")
     return {
         "transactions": transactions,
+        # In an open loop, below 1 where a server does not hold the rate.
+        "ended_over_begun": per(transactions, len(begun)),
         **figures.stability(counts),
         **({"new_orders_per_min": new_orders * 60 / seconds} if new_orders else {}),
         **figures.response_times([response for _, response, _ in begun]),
-        "longest_without_commit_s": figures.longest_gap(ends, begin, seconds),
+        "longest_gap_s": figures.longest_gap(ends, begin, seconds),
         "pages_flushed_per_transaction": per(counters.get("Innodb_buffer_pool_pages_flushed"), transactions),
         "bytes_written_per_transaction": per(counters.get("process.write_bytes"), transactions),
         "redo_bytes_per_transaction": per(counters.get("Innodb_os_log_written"), transactions),
-        "fsyncs_per_transaction": per(
-            sum_of(counters, "Innodb_data_fsyncs", "Innodb_os_log_fsyncs"), transactions
-        ),
+        # With those of the redo log, which MySQL counts in Innodb_os_log_fsyncs once more.
+        "fsyncs_per_transaction": per(counters.get("Innodb_data_fsyncs"), transactions),
         "cpu_us_per_transaction": per(None if ticks is None else ticks * 1e6 / TICKS_PER_S, transactions),
         "redo_full_waits": sum_of(counters, "metric.log_on_file_space_waits"),
+        "sync_flush_batches": sum_of(counters, "metric.buffer_flush_sync"),
         "sync_flush_pages": sum_of(counters, "metric.buffer_flush_sync_total_pages"),
         "free_page_waits": sum_of(counters, "Innodb_buffer_pool_wait_free"),
+        "deadlocks": sum_of(counters, "metric.lock_deadlocks"),
         **device_figures(counters, seconds),
-        "steal_pct": steal_pct(counters),
-        "checkpoint_age_bytes": gauge(samples, checkpoint_age, begin, end),
-        "dirty_pages": gauge(samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),
+        # How much of the machine was left, and how noisy it was.
+        "cpu_idle_pct": share_pct(counters, "idle"),
+        "cpu_steal_pct": share_pct(counters, "steal"),
+        **gauge("checkpoint_age", "bytes", samples, checkpoint_age, begin, end),
+        **gauge("dirty", "pages", samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),
         "by_kind": response_times_by_kind(begun),
         "stalls": stalls(counters),
         "counters_added": counters,

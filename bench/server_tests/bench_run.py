@@ -108,3 +108,7 @@ class BenchTest(unittest.TestCase):
     def assert_nothing_is_left(self):
         self.assertEqual(self.processes(), "")
         self.assertFalse((self.folder / "work/data").exists(), "a data directory that was run on")
+        for leftovers in (Path("/tmp").glob("spillway-bench-*"), Path("/sys/fs/cgroup").glob("**/spillway-*")):
+            for path in leftovers:
+                pid = path.name.removeprefix("spillway-").removeprefix("bench-").partition("-")[0]
+                self.assertTrue(Path("/proc", pid).exists(), path)

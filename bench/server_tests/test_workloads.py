@@ -13,7 +13,7 @@ from plan import BUILT, find_script
 SYSBENCHS_OWN = ("oltp_write_only", "oltp_update_index", "oltp_read_write")
 WORKLOADS = {
     "insert12": {},
-    "tpcc": {"warehouses": 1},
+    "tpcc": {"warehouses": 2},
     "dbstress_rw": {"objects": 500},
     **{name: {"tables": 1, "table_size": 500} for name in SYSBENCHS_OWN},
 }

@@ -1,12 +1,15 @@
 """Plans: those that come with the suite are read, and a mistake in one is named."""
 
 import tempfile
+import types
 import unittest
 from pathlib import Path
 
 import bench_modules
 import experiment
+import figures
 import plan
+from block_throttle import Limits
 from common import Failure, Skip
 
 PLANS = bench_modules.BENCH / "plans"
@@ -102,6 +105,11 @@ class Plan(unittest.TestCase):
         self.wrong(r"\[workloads.open\]: a percentage needs 'of'", 'of = "w"', "")
         self.wrong(r"arrivals and arrivals_pct are two ways", "arrivals_pct = 75", "arrivals_pct = 75\narrivals = 9")
         self.wrong(r"bursts need arrivals", "arrivals_pct = 75", "burst_arrivals = 9")
+        self.wrong(r"measured_s is no multiple", "arrivals_pct = 75", "arrivals_pct = 75\nburst_arrivals = 9")
+        self.wrong(r"'server_options.datadir' is set by the runner", "c = 3", 'datadir = "x"')
+        self.wrong(r"'server_options.bind_address' is set by", "c = 3", 'bind-address = "x"')
+        self.wrong(r"'server_options.f' is a path outside", "c = 3", 'f = "/dev/sda:10M"')
+        self.wrong(r"'server_options.f' is a path outside", "c = 3", 'f = "a:10M;/dev/sda:10M"')
         self.wrong(r"burst_length_s is not less", "arrivals_pct = 75", "arrivals_pct = 75\nburst_length_s = 30")
         self.wrong(r"\[servers.one\]: 'options' is 4", "options = { d = 4 }", "options = 4")
         self.wrong(r"'options.d' is neither", "options = { d = 4 }", "options = { d = [4] }")
@@ -114,13 +122,29 @@ class Plan(unittest.TestCase):
             plan.read_plan(self.folder / "nothing.toml")
 
 
+class Grace(unittest.TestCase):
+    """A client is waited for until it has ended one that began, or was due, after the window."""
+
+    def test_clients_behind(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        # Ended after 100 and begun after it; ended after it, due before; a piece of a record; nothing at all.
+        contents = (figures.RECORD.pack(102_000_000, 1_000_000, b""), figures.RECORD.pack(130_000_000, 31_000_000, b""),
+                    figures.RECORD.pack(102_000_000, 1_000_000, b"") + b"x", b"")  # fmt: skip
+        for name, content in enumerate(contents):
+            (folder / str(name)).write_bytes(content)
+        load = types.SimpleNamespace(files=lambda: list(folder.iterdir()), clients=5)
+        self.assertEqual(experiment.Load.clients_behind(load, 100), 3)
+        self.assertEqual(experiment.Load.clients_behind(load, 98.9), 2)
+
+
 class Folder(unittest.TestCase):
     """A folder of results belongs to one plan and the same programs."""
 
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.plan_path = self.folder / "plan.toml"
-        self.plan_path.write_text(GOOD)
+        self.text = GOOD.replace('"stock"', '"/bin/true"').replace("/nowhere/mariadbd", "/bin/false")
+        self.plan_path.write_text(self.text)
         self.results = self.folder / "results"
         experiment.WORK.mkdir(parents=True, exist_ok=True)
 
@@ -130,11 +154,11 @@ class Folder(unittest.TestCase):
     def test_goes_on_with_the_same(self):
         self.experiment().take_folder()
         self.experiment().take_folder()
-        self.assertEqual((self.results / "plan.toml").read_text(), GOOD)
+        self.assertEqual((self.results / "plan.toml").read_text(), self.text)
 
     def test_another_plan(self):
         self.experiment().take_folder()
-        self.plan_path.write_text(GOOD + "\n")
+        self.plan_path.write_text(self.text + "\n")
         with self.assertRaisesRegex(Failure, r"begun with other things \(plan\).*--output"):
             self.experiment().take_folder()
 
@@ -152,13 +176,43 @@ class Folder(unittest.TestCase):
 
     def test_seconds_left_follow_what_runs_took(self):
         one = self.experiment()
-        guessed = one.seconds_left()
+        self.assertEqual(one.seconds_left(), 8 * (5 + 10 + experiment.GUESSED_OVERHEAD_S))
         path = one.path(one.runs[0])
         path.mkdir(parents=True)
         (path / "run.json").write_text('{"took_s": 100}')
         self.assertTrue(one.finished(one.runs[0]))
         self.assertEqual(one.seconds_left(), 700)
-        self.assertGreater(guessed, 700)
+
+    def test_a_repetition_is_done_as_a_whole(self):
+        """What is left of one that was interrupted is done again, and one that is done is not."""
+        one = self.experiment()
+        for run in one.runs[:3]:
+            one.path(run).mkdir(parents=True)
+            (one.path(run) / "run.json").write_text("{}")
+        done = []
+        one.one = done.append
+        for runs in one.repetitions()[:2]:
+            one.carry_out_repetition(runs)
+        self.assertEqual([run.name for run in done], ["d.w.2.one", "d.w.2.two"])
+        self.assertEqual([one.finished(run) for run in one.runs[:4]], [True, True, False, False])
+
+    def test_changed_while_it_runs(self):
+        one = self.experiment()
+        program = self.folder / "server"
+        program.write_text("1")
+        one.plan.servers[0].mysqld = program
+        one.check_unchanged()
+        one.check_unchanged()
+        program.write_text("22")
+        with self.assertRaisesRegex(Failure, "changed since this command began: .*server"):
+            one.check_unchanged()
+
+    def test_other_limits(self):
+        self.experiment().take_folder()
+        one = self.experiment()
+        one.plan.devices[0].limits = Limits(write_iops=1)
+        with self.assertRaisesRegex(Failure, r"begun with other things \(devices\)"):
+            one.take_folder()
 
     def test_rate_of_the_reference(self):
         one = self.experiment()

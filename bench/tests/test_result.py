@@ -34,9 +34,10 @@ class Window(unittest.TestCase):
         ]
         found = self.figures(records)
         self.assertEqual(found["transactions"], 2)
+        self.assertEqual(found["ended_over_begun"], 1)
         self.assertEqual(found["longest_ms"], 5000)
         self.assertEqual(found["p50_ms"], 500)
-        self.assertAlmostEqual(found["longest_without_commit_s"], 5)
+        self.assertAlmostEqual(found["longest_gap_s"], 5)
 
     def test_new_orders_per_minute(self):
         records = [record(101 + i, 0.1, kind) for i, kind in enumerate(["new_order", "payment", "new_order"])]
@@ -63,7 +64,7 @@ class Window(unittest.TestCase):
         found = self.figures([record(101, 0.1)])
         self.assertIsNone(found["redo_full_waits"])
         self.assertIsNone(found["pages_flushed_per_transaction"])
-        self.assertIsNone(found["checkpoint_age_bytes"])
+        self.assertNotIn("checkpoint_age_max_bytes", found)
         self.assertEqual(found["stalls"], {})
 
     def test_disk(self):
@@ -72,7 +73,7 @@ class Window(unittest.TestCase):
         self.assertEqual(found, {"disk_writes_per_s": 50, "disk_bytes_written_per_s": 1_024_000, "disk_write_ms": 2,
                                  "disk_busy_pct": 25})  # fmt: skip
         self.assertEqual(set(result.device_figures({}, 10).values()), {None})
-        self.assertEqual(result.steal_pct({"machine.steal_ticks": 5, "machine.all_ticks": 2000}), 0.25)
+        self.assertEqual(result.share_pct({"machine.steal_ticks": 5, "machine.all_ticks": 2000}, "steal"), 0.25)
 
     def test_no_transaction_at_all(self):
         found = self.figures([])
@@ -81,7 +82,7 @@ class Window(unittest.TestCase):
     def test_gauges(self):
         samples = [sample(at, Innodb_checkpoint_age=age) for at, age in ((99, 900), (101, 10), (105, 30), (111, 0))]
         found = self.figures([], samples)
-        self.assertEqual(found["checkpoint_age_bytes"], {"min": 10, "mean": 20, "max": 30})
+        self.assertEqual([found[f"checkpoint_age_{which}_bytes"] for which in ("min", "mean", "max")], [10, 20, 30])
 
 
 class Series(unittest.TestCase):
@@ -136,6 +137,18 @@ class Comparison(unittest.TestCase):
         self.assertEqual(list(found), ["waits"])
         self.assertNotIn("stock", found["waits"])
         self.assertIsNone(found["waits"]["fork"]["ratio"])
+
+    def test_what_differs_is_outside_of_the_noise(self):
+        """The reference's repetitions are 10 % below and 20 % above their median."""
+        for ratios, expected in (((1.3, 1.4, 1.21), True), ((1.3, 1.4, 1.19), False), ((0.8, 0.89, 0.7), True),
+                                 ((0.95, 1.1, 1), False)):  # fmt: skip
+            means = (90, 100, 120)
+            runs = [run("stock", i, mean_per_s=mean) for i, mean in enumerate(means)]
+            runs += [run("fork", i, mean_per_s=means[i] * ratio) for i, ratio in enumerate(ratios)]
+            ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
+            found = comparison.compare(by_server)["mean_per_s"]
+            self.assertEqual(comparison.differs(found, "stock", "fork"), expected, ratios)
+        self.assertFalse(comparison.differs({}, "stock", "fork"))
 
     def test_nothing_done_yet(self):
         self.assertEqual(comparison.comparisons(self.PLAN, []), [])

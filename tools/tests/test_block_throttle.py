@@ -37,6 +37,25 @@ class Limits(unittest.TestCase):
         files = block_throttle.settings(self.root, "8:16", limits)[1]
         self.assertEqual(files, {"io.max": "8:16 riops=1 rbps=2 wiops=3 wbps=4"})
 
+    def test_no_limits(self):
+        """No limits need no group, in either version: the kernel takes no io.max without a limit."""
+        path = some_path_on_a_disk()
+        if path is None:
+            self.skipTest("no file system here is on a block device")
+        for controllers in ("", "io\n"):
+            (self.root / "cgroup.controllers").write_text(controllers)
+            with block_throttle.throttled(1, path, block_throttle.Limits(), root=self.root):
+                self.assertEqual([file.name for file in self.root.iterdir()], ["cgroup.controllers"])
+
+    def test_leftovers(self):
+        """Groups of processes that are no more are removed, others are not."""
+        (self.root / "blkio").mkdir()
+        groups = [self.root / "spillway-1", self.root / "blkio/spillway-999999999", self.root / "other-999999999"]
+        for group in groups:
+            group.mkdir()
+        block_throttle.remove_leftovers(self.root)
+        self.assertEqual([group.exists() for group in groups], [True, False, True])
+
     def test_disk(self):
         """The limits of a whole disk end with the context, also by an error; others, left by a killed process, too."""
         file = self.root / "blkio.throttle.write_iops_device"
@@ -48,7 +67,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(file.read_text(), "7:0 0")
 
     def test_none(self):
-        path = next((path for path in ("/", "/var/tmp", "/home") if is_on_block_device(path)), None)
+        path = some_path_on_a_disk()
         if path is None:
             self.skipTest("no file system here is on a block device")
         with self.assertRaisesRegex(Skip, "cgroup.procs"), throttling(path, self.root):
@@ -57,6 +76,10 @@ class Limits(unittest.TestCase):
     def test_not_on_a_block_device(self):
         with self.assertRaisesRegex(Skip, "not on a block device"):
             block_throttle.device_of("/proc")
+
+
+def some_path_on_a_disk():
+    return next((path for path in ("/", "/var/tmp", "/home") if is_on_block_device(path)), None)
 
 
 def throttling(path, root):

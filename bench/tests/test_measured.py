@@ -1,0 +1,97 @@
+"""What bench/measured.lua records of scripts that are made for it; no server."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import bench_modules
+import figures
+
+MEASURED = bench_modules.BENCH / "measured.lua"
+# Transactions are pauses here, of seconds by their number.
+SLEEP = """
+local ffi = require("ffi")
+ffi.cdef("int test_usleep(unsigned) __asm__(\\"usleep\\");")
+local function pause(seconds) ffi.C.test_usleep(seconds * 1e6) end
+local count = 0
+"""
+
+
+@unittest.skipUnless(shutil.which("sysbench"), "sysbench is not installed")
+class Measured(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def records(self, script, seconds, *options, threads=1):
+        """The records of each client, of the time that the script was run."""
+        path = self.folder / "workload.lua"
+        path.write_text(SLEEP + script)
+        command = ["sysbench", MEASURED, f"--records={self.folder}", f"--threads={threads}", f"--time={seconds}",
+                   "--events=0", *options, "run"]  # fmt: skip
+        self.begin_us = time.monotonic() * 1e6
+        result = subprocess.run(command, capture_output=True, text=True, check=False,
+                                env=os.environ | {"SPILLWAY_WORKLOAD": str(path)})  # fmt: skip
+        self.end_us = time.monotonic() * 1e6
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return [figures.read_records((self.folder / str(i)).read_bytes()) for i in range(threads)]
+
+    def test_times_and_kinds(self):
+        script = """
+        function event()
+           count = count + 1
+           transaction_kind = count == 1 and "a_name_too_long_for_it" or "short"
+           pause(0.1)
+        end"""
+        (found,) = self.records(script, 1)
+        self.assertGreater(len(found), 3)
+        self.assertEqual([kind for _, _, kind in found[:2]], ["a_name_too_", "short"])
+        for end_us, response_us, _ in found:
+            self.assertGreaterEqual(response_us, 100_000)
+            self.assertTrue(self.begin_us < end_us - response_us < end_us < self.end_us)
+
+    def test_error_that_is_ignored(self):
+        """As after a deadlock: sysbench calls event() again, and what the user waits goes on."""
+        script = """
+        function event()
+           count = count + 1
+           if count == 1 then
+              pause(0.3)
+              error({errcode = sysbench.error.RESTART_EVENT})
+           end
+           pause(0.1)
+        end"""
+        (found,) = self.records(script, 1)
+        self.assertGreaterEqual(found[0][1], 400_000)
+        self.assertGreaterEqual(found[1][1], 100_000)
+        self.assertLess(found[1][1], found[0][1])
+
+    def test_backlog_of_an_open_loop(self):
+        """While the first transaction stands for a second, others become due: they have waited, too."""
+        script = """
+        function event()
+           count = count + 1
+           pause(count == 1 and 1 or 0)
+        end"""
+        (found,) = self.records(script, 3, "--arrivals=100")
+        waited = [response_us for _, response_us, _ in found]
+        self.assertGreaterEqual(waited[0], 1_000_000)
+        # 100 are due in that second on average, and each has waited for what was left of it.
+        late = [response_us for response_us in waited[1:150] if response_us > 100_000]
+        self.assertTrue(50 < len(late) < 150, len(late))
+        self.assertGreater(max(late), 800_000)
+
+    def test_clients_have_arrivals_of_their_own(self):
+        found = self.records("function event() end", 2, "--arrivals=200", threads=4)
+        counts = [len(records) for records in found]
+        # Five standard deviations of 400 and of 100, and what a client that begins late has missed.
+        self.assertTrue(250 < sum(counts) < 500, counts)
+        begins = [[end_us - response_us for end_us, response_us, _ in records[:20]] for records in found]
+        self.assertEqual(len({tuple(b - own[0] for b in own) for own in begins}), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
