@@ -22,9 +22,9 @@ TPCC_DAMAGE = (
     ("UPDATE warehouse SET w_ytd = w_ytd + 1", "condition 1: violated", "UPDATE warehouse SET w_ytd = w_ytd - 1"),
     ("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 7", "condition 2: violated",
      "UPDATE district SET d_next_o_id = d_next_o_id - 1 WHERE d_id = 7"),
-    ("UPDATE new_order SET no_o_id = 1 WHERE no_d_id = 3 ORDER BY no_o_id LIMIT 1", "condition 3: violated",
-     "UPDATE new_order n JOIN (SELECT MIN(no_o_id) - 1 AS o FROM new_order WHERE no_d_id = 3 AND no_o_id > 1) m "
-     "SET n.no_o_id = m.o WHERE no_d_id = 3 AND no_o_id = 1"),
+    # As loaded, the oldest new order is 2101.
+    ("UPDATE new_order SET no_o_id = 1 WHERE no_w_id = 2 AND no_d_id = 3 AND no_o_id = 2101", "condition 3: violated",
+     "UPDATE new_order SET no_o_id = 2101 WHERE no_w_id = 2 AND no_d_id = 3 AND no_o_id = 1"),
     ("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_d_id = 2 AND o_id = 9", "condition 4: violated",
      "UPDATE orders SET o_ol_cnt = o_ol_cnt - 1 WHERE o_d_id = 2 AND o_id = 9"),
 )  # fmt: skip
