@@ -16,11 +16,12 @@ BENCH = Path(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench").absolute()
 LOADED = BENCH / "loaded"
 LOAD_CLIENTS = 4
 # The load has to be quick, and what it leaves is flushed by its shutdown: a crash means to load again.
-LOAD_OPTIONS = {"innodb_flush_log_at_trx_commit": 0, "innodb_doublewrite": 0, "skip_log_bin": 1}
-MYSQL_LOAD_OPTIONS = {"innodb_redo_log_capacity": "2G"}
-MARIADB_LOAD_OPTIONS = {"innodb_log_file_size": "256M"}
-# What is copied for each run; a server gets the redo log of its plan when it starts.
-MYSQL_KEPT_REDO_BYTES = 64 << 20
+LOAD_OPTIONS = {"innodb_flush_log_at_trx_commit": 0, "innodb_doublewrite": 0, "skip_log_bin": 1,
+                "loose_innodb_log_file_size": "256M"}  # fmt: skip
+# Where the redo log's size can be changed, it is large for the load and small in what is copied for each run. A server
+# gets the redo log of its plan when it starts.
+LOAD_REDO_BYTES = 2 << 30
+KEPT_REDO_BYTES = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,19 +80,17 @@ def load(loaded, program, options, port):
     fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    extra = MARIADB_LOAD_OPTIONS if program.is_mariadb else MYSQL_LOAD_OPTIONS
     with Instance(program, fresh / "data", fresh, port) as instance:
         instance.initialise(options)
-        instance.start(dict(loaded.options) | LOAD_OPTIONS | extra)
+        instance.start(dict(loaded.options) | LOAD_OPTIONS)
+        instance.resize_redo(LOAD_REDO_BYTES)
         # Servers differ in their default, and with it in what a comparison of strings costs.
         instance.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET latin1")
         command = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
         run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
                      f"loading the data of {loaded.workload.name}")  # fmt: skip
         analyze(instance)
-        if not program.is_mariadb:
-            instance.sql(f"SET GLOBAL innodb_redo_log_capacity = {MYSQL_KEPT_REDO_BYTES}")
-            instance.wait_until_redo_is_resized()
+        instance.resize_redo(KEPT_REDO_BYTES)
         # All of the pool comes back at the next start, and no purge is left for a run to do.
         instance.sql("SET GLOBAL innodb_buffer_pool_dump_pct = 100; SET GLOBAL innodb_fast_shutdown = 0")
         instance.stop()

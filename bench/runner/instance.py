@@ -237,9 +237,11 @@ class Instance:
         return self.sql(text)[0][0]
 
     def redo_capacity_bytes(self):
-        if self.program.is_mariadb:
-            return int(self.value("SELECT @@innodb_log_file_size"))
-        return int(self.value("SELECT @@innodb_redo_log_capacity"))
+        """The size of the redo log, by the names that it has had."""
+        found = dict(self.sql("SHOW GLOBAL VARIABLES LIKE 'innodb%log%'"))
+        if "innodb_redo_log_capacity" in found:
+            return int(found["innodb_redo_log_capacity"])
+        return int(found["innodb_log_file_size"]) * int(found.get("innodb_log_files_in_group", 1))
 
     def wait_until(self, done, what, seconds=START_SECONDS):
         deadline = time.monotonic() + seconds
@@ -258,14 +260,20 @@ class Instance:
 
         if self.value("SELECT @@innodb_buffer_pool_load_at_startup") == "1":
             self.wait_until(pool_is_loaded, "the buffer pool's contents are loaded")
-        if not self.program.is_mariadb:
+        self.wait_until_redo_is_resized()
+
+    def resize_redo(self, size):
+        """Give the redo log another size, where that goes while the server runs."""
+        if self.sql("SHOW GLOBAL VARIABLES LIKE 'innodb_redo_log_capacity'"):
+            self.sql(f"SET GLOBAL innodb_redo_log_capacity = {size}")
             self.wait_until_redo_is_resized()
 
     def wait_until_redo_is_resized(self):
+        """A server whose redo log has another size only from its start on has nothing to wait for."""
         capacity = self.redo_capacity_bytes()
 
         def is_resized():
             status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_capacity_resized'")
-            return int(status[0][1]) == capacity
+            return not status or int(status[0][1]) == capacity
 
         self.wait_until(is_resized, "the redo log is resized")

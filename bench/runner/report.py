@@ -105,6 +105,22 @@ def figure_table(compared, servers):
     return f"<table><tr><th></th><th>better</th>{head}</tr>{''.join(rows)}</table>"
 
 
+def repetition_table(by_server):
+    """Throughput of each run, in the order in which they ran."""
+    reference, *others = by_server
+    means = {server: {run["repetition"]: run["figures"]["mean_per_s"] for run in runs}
+             for server, runs in by_server.items()}  # fmt: skip
+    rows = []
+    for repetition, base in means[reference].items():
+        cells = "".join(f"<td>{number(own[repetition], 0) if repetition in own else ''}</td>" for own in means.values())
+        ratios = [means[server].get(repetition, 0) / base if base else 0 for server in others]
+        cells += "".join(f"<td>{number(ratio, 3)}</td>" for ratio in ratios)
+        rows.append(f"<tr><td>{repetition}</td>{cells}</tr>")
+    head = "".join(f"<th>{server}, 1/s</th>" for server in by_server)
+    head += "".join(f"<th>{server} / {reference}</th>" for server in others)
+    return f"<table><tr><th>repetition</th>{head}</tr>{''.join(rows)}</table>"
+
+
 def stall_table(by_server):
     """Stalls by kind: the median of the repetitions, of servers that count them."""
     kinds = sorted({kind for runs in by_server.values() for run in runs for kind in run["figures"]["stalls"]})
@@ -208,7 +224,8 @@ def section(folder, device, workload, by_server):
     page = [
         f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, bool(device["filesystem"])),
         facts(by_server),
-        image(timeline, f"{title}, second by second"), figure_table(compared, list(by_server)),
+        image(timeline, f"{title}, second by second"), repetition_table(by_server),
+        figure_table(compared, list(by_server)),
         image(percentiles, f"{title}, response times"), kind_table(by_server), stall_table(by_server),
         option_table(by_server),
     ]  # fmt: skip
