@@ -26,11 +26,11 @@ warmup_redo_writes = {warmup_redo_writes}
 port = {port}
 [options]
 innodb_buffer_pool_size = "128M"
-innodb_redo_log_capacity = "8M"
 innodb_flush_log_at_trx_commit = 0
 skip_log_bin = true
 [servers.fork]
 mysqld = "fork"
+options = {{ innodb_redo_log_capacity = "8M" }}
 {more}
 """
 WORKLOAD = """

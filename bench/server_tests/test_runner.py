@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 import unittest
+from pathlib import Path
 
 from bench_run import DEVICE, WORKLOAD, BenchTest, free_port
 
@@ -186,6 +187,21 @@ class Runner(BenchTest):
         means = [runs[f"disk.small.1.{server}"]["figures"]["mean_per_s"] for server in ("other", "fork")]
         self.assertAlmostEqual(ratio, means[0] / means[1], places=4)
         self.assertEqual(list((self.folder / "work").iterdir()), [])
+
+    def test_mariadb(self):
+        """Debian's package, if it is there: loaded by itself, sampled by its own names."""
+        mariadbd = Path("/usr/sbin/mariadbd")
+        if not mariadbd.exists():
+            self.skipTest("mariadb-server-core is not installed")
+        server = f'[servers.peer]\nmysqld = "{mariadbd}"\noptions = {{ innodb_log_file_size = "8M" }}\n'
+        plan = self.plan("peer", server + WORKLOAD + DEVICE, warmup_redo_writes=0.2)
+        self.works("run", plan)
+        run = self.runs(plan)["disk.small.1.peer"]
+        self.assertEqual(run["redo_capacity_bytes"], 8 << 20)
+        self.assertGreaterEqual(run["warmup_redo_writes"], 0.2)
+        for name in ("checkpoint_age_max_bytes", "redo_bytes_per_transaction", "dirty_max_pages"):
+            self.assertGreater(run["figures"][name], 0, name)
+        self.assertIn("not counted", (self.results(plan) / "report.html").read_text())
 
     def test_open_loop_and_bursts(self):
         """Two periods, which begin with what is counted: two slow seconds, two fast ones."""
