@@ -30,6 +30,8 @@ POLL_S = 0.25
 PROGRESS_S = 15
 # How long transactions that began within the window are waited for.
 GRACE_S = 30
+# With fewer a second, a client could have none due for as long as GRACE_S, and would look as if it were behind.
+LEAST_ARRIVALS_OF_A_CLIENT = 0.5
 # What a run takes beside its window and the least warm-up, before one has shown it.
 GUESSED_OVERHEAD_S = 60
 # Upstream's counters of what a comparison is asked for, and that are off by default. Each server counts those it has.
@@ -291,8 +293,11 @@ class Experiment:
             peak = statistics.median(means)
             if not peak:
                 raise Failure(f"{run.name}: {reference} has done nothing in {workload.of}, and a share of it is wanted")
-        return (workload.arrivals or peak * workload.arrivals_pct / 100,
-                workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100)  # fmt: skip
+        arrivals = workload.arrivals or peak * workload.arrivals_pct / 100
+        if 0 < arrivals < LEAST_ARRIVALS_OF_A_CLIENT * workload.clients:
+            raise Failure(f"{run.name}: {arrivals:.1f} transactions/s are too few for {workload.clients} clients; take "
+                          f"{int(arrivals / LEAST_ARRIVALS_OF_A_CLIENT) or 1}")  # fmt: skip
+        return arrivals, workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100
 
     def one(self, run):
         """One run, from a copy of the loaded data to run.json."""

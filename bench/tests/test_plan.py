@@ -222,6 +222,9 @@ class Folder(unittest.TestCase):
             (path / "run.json").write_text(f'{{"figures": {{"mean_per_s": {mean}}}}}')
         self.assertEqual(one.arrivals(one.runs[4]), (150, 0))
         self.assertEqual(one.arrivals(one.runs[0]), (0, 0))
+        one.runs[4].workload.clients = 301
+        with self.assertRaisesRegex(Failure, "150.0 transactions/s are too few for 301 clients; take 300"):
+            one.arrivals(one.runs[4])
 
 
 if __name__ == "__main__":
