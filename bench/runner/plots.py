@@ -64,9 +64,9 @@ def timeline(path, title, by_server):
     for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
         for (server, runs), colour in zip(by_server.items(), itertools.cycle(COLOURS), strict=False):
             draw(axes, runs, name, scale, colour, server)
-            if name == "checkpoint_age_bytes":
-                capacity = runs[0]["redo_capacity_bytes"] / scale
-                axes.axhline(capacity, color=colour, linewidth=0.8, linestyle=":")
+        if name == "checkpoint_age_bytes":
+            for capacity in {runs[0]["redo_capacity_bytes"] / scale for runs in by_server.values()}:
+                axes.axhline(capacity, color="black", linewidth=0.8, linestyle=":")
                 axes.annotate("redo log's capacity", (0.005, capacity), xycoords=("axes fraction", "data"), fontsize=8,
                               verticalalignment="top")  # fmt: skip
         axes.set_ylabel(label)
