@@ -96,11 +96,9 @@ def figure_table(compared, servers):
             for server in servers
         )
         cells += noise_cell(of_servers[reference]) if reference in of_servers else "<td></td>"
-        if better:
-            cells += "".join(
-                ratio_cell(of_servers.get(server, {}).get("ratio"), comparison.differs(of_servers, reference, server))
-                for server in others
-            )
+        for server in others:
+            ratio = of_servers.get(server, {}).get("ratio") if better else None
+            cells += ratio_cell(ratio, comparison.differs(of_servers, reference, server))
         rows.append(f"<tr><td>{name}{f', {unit}' if unit else ''}</td><td>{better}</td>{cells}</tr>")
     return f"<table><tr><th></th><th>better</th>{head}</tr>{''.join(rows)}</table>"
 
@@ -113,8 +111,8 @@ def repetition_table(by_server):
     rows = []
     for repetition, base in means[reference].items():
         cells = "".join(f"<td>{number(own[repetition], 0) if repetition in own else ''}</td>" for own in means.values())
-        ratios = [means[server].get(repetition, 0) / base if base else 0 for server in others]
-        cells += "".join(f"<td>{number(ratio, 3)}</td>" for ratio in ratios)
+        pairs = [(means[server].get(repetition), base) for server in others]
+        cells += "".join(f"<td>{number(own / base, 3) if own and base else ''}</td>" for own, base in pairs)
         rows.append(f"<tr><td>{repetition}</td>{cells}</tr>")
     head = "".join(f"<th>{server}, 1/s</th>" for server in by_server)
     head += "".join(f"<th>{server} / {reference}</th>" for server in others)
