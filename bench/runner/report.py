@@ -50,6 +50,8 @@ FIGURES = (
     ("cpu_idle_pct", "CPU idle, of the whole machine", "%", "", 1, 1),
     ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),
 )
+# With more, throughput was seen to follow the host and not the server.
+NOISY_STEAL_PCT = 10
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 }
@@ -175,6 +177,9 @@ def notes(by_server, has_filesystem):
                 found.append(f"{which}: the device was not held to its model")
             if has_filesystem and not run["is_mounted"]:
                 found.append(f"{which}: on the machine's own file system")
+            steal = run["figures"]["cpu_steal_pct"]
+            if steal is not None and steal > NOISY_STEAL_PCT:
+                found.append(f"{which}: noisy: the host gave {steal:.0f} % of the CPU time to others")
             if run["clients_behind"]:
                 found.append(f"{which}: {run['clients_behind']} clients still had transactions of the time that counts "
                              "long after it: the longest response times are longer than is known")  # fmt: skip
