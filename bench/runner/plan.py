@@ -73,6 +73,7 @@ class Plan:
     warmup_min_s: int
     warmup_max_s: int
     warmup_redo_writes: float
+    max_steal_pct: float
     port: int
     options: dict
     servers: list
@@ -247,6 +248,7 @@ def read_plan(path):
         warmup_min_s=run.take("warmup_min_s", int, 10, least=0),
         warmup_max_s=run.take("warmup_max_s", int, 900, least=1),
         warmup_redo_writes=run.take("warmup_redo_writes", NUMBER, 3, least=0),
+        max_steal_pct=run.take("max_steal_pct", NUMBER, 100, least=0, most=100),
         port=run.take("port", int, 13901, least=1024, most=65535),
         options=top.take_server_options("options"),
         servers=[read_server(table) for table in top.take_tables("servers")],

@@ -262,6 +262,18 @@ def read_json(path):
     return json.loads(path.read_text())
 
 
+def discarded_table(folder):
+    """Runs that were done again because the host took too much CPU time, so that none is hidden."""
+    path = folder / "discarded.json"
+    if not path.exists():
+        return ""
+    rows = "".join(f"<tr><td>{run['run']}</td><td>{number(run['mean_per_s'], 0)}</td>"
+                   f"<td>{number(run['cpu_steal_pct'], 1)}</td></tr>" for run in read_json(path))  # fmt: skip
+    return ("<h2>Discarded as noisy</h2><p>Repetitions in which the host gave more CPU time to others than the plan "
+            "allows; they were done again.</p><table><tr><th>run</th><th>transactions, 1/s</th><th>CPU time that the "
+            f"host gave to others, %</th></tr>{rows}</table>")  # fmt: skip
+
+
 def write(folder):
     """Write report.html, result.json and the plots of a folder of results."""
     if not (folder / "plan.toml").exists():
@@ -285,6 +297,7 @@ repetition, which followed one another. Noise is what the first server's own rep
 ratio in bold type lies outside of that noise in every repetition; with two or three repetitions some do by chance.
 Response times are from when a transaction began or, in an open loop, was due.</p>
 {"".join(text for text, _ in sections)}
+{discarded_table(folder)}
 <h2>Environment</h2><table>{rows}</table></body></html>
 """
     (folder / "report.html").write_text(page)

@@ -1,5 +1,7 @@
 """Plans: those that come with the suite are read, and a mistake in one is named."""
 
+import json
+import shutil
 import tempfile
 import types
 import unittest
@@ -191,10 +193,29 @@ class Folder(unittest.TestCase):
             (one.path(run) / "run.json").write_text("{}")
         done = []
         one.one = done.append
+        one.result = lambda run: {"figures": {"cpu_steal_pct": None}}
         for runs in one.repetitions()[:2]:
             one.carry_out_repetition(runs)
         self.assertEqual([run.name for run in done], ["d.w.2.one", "d.w.2.two"])
         self.assertEqual([one.finished(run) for run in one.runs[:4]], [True, True, False, False])
+
+    def test_a_noisy_repetition_is_done_again(self):
+        """Both of its runs, three times at most; what is discarded is kept for the report."""
+        for steals, tries in (((5, 5), 1), ((5, 11, 4, 3), 2), ((50, 1, 1, 50, 50, 50, 0, 0), 3)):
+            one = self.experiment()
+            shutil.rmtree(self.results, ignore_errors=True)
+            self.results.mkdir()
+            one.plan.max_steal_pct = 10
+            left, results = list(steals), {}
+            one.one = lambda run, left=left, results=results: results.update({
+                run.name: {"figures": {"cpu_steal_pct": left.pop(0), "mean_per_s": 1}}
+            })  # fmt: skip
+            one.result = lambda run, results=results: results[run.name]
+            one.carry_out_repetition(one.repetitions()[0])
+            self.assertEqual(len(steals) - len(left), 2 * tries)
+            path = self.results / "discarded.json"
+            discarded = json.loads(path.read_text()) if path.exists() else []
+            self.assertEqual([run["cpu_steal_pct"] for run in discarded], list(steals[: 2 * (tries - 1)]))
 
     def test_changed_while_it_runs(self):
         one = self.experiment()
