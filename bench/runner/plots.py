@@ -8,13 +8,23 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
+from PIL import Image
 
 PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("longest_ms", "longest"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+COLOURS_KEPT = 64
 # Of the warm-up, how much the plots show.
 SHOWN_WARMUP_S = 60
 SMOOTHED_S = 5
 THROUGHPUT = "transactions"
+
+
+def save(figure, path):
+    """As PNG of few colours: lines need no more, and the page that holds all plots stays small."""
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+    with Image.open(path) as image:
+        image.convert("RGB").quantize(COLOURS_KEPT).save(path, optimize=True)
 
 
 def middle(runs):
@@ -80,8 +90,7 @@ def timeline(path, title, by_server):
     explained = f"each second, thick: mean of {SMOOTHED_S}; grey: warm-up; pale: other repetitions"
     all_axes[0].set_title(f"{title}: {explained}", fontsize=11)
     all_axes[-1].set_xlabel("seconds from the begin of what is counted")
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
+    save(figure, path)
 
 
 def percentiles(path, title, by_server):
@@ -104,5 +113,4 @@ def percentiles(path, title, by_server):
     axes.set_title(f"{title}: median of the repetitions, least and greatest", fontsize=11)
     axes.grid(alpha=0.3, which="both", axis="y")
     axes.legend()
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
+    save(figure, path)
