@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from common import BUILD, DIES_WITH_US, Failure, need_space, say
+from filesystem import command
 from instance import DATABASE, INITIAL_OPTIONS, Instance
 
 # Where data directories are and servers run: the disk below it is the one that is measured.
@@ -114,8 +115,6 @@ def copy(source, parent):
     if data.exists():
         shutil.rmtree(data)
     # -T: never into a directory that is there.
-    for words in (["cp", "-aT", "--reflink=auto", source, data], ["sync", "--file-system", parent]):
-        result = subprocess.run([*DIES_WITH_US, *words], capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            raise Failure(f"{' '.join(map(str, words))}: {result.stderr.strip()}")
+    command("cp", "-aT", "--reflink=auto", source, data)
+    command("sync", "--file-system", parent)
     return data

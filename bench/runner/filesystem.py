@@ -18,6 +18,7 @@ KINDS = {
 
 
 def command(*words):
+    """What a program says that has to succeed, and that ends with us."""
     result = subprocess.run([*DIES_WITH_US, *words], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{' '.join(map(str, words))}: {(result.stderr or result.stdout).strip()}")

@@ -1,6 +1,5 @@
 """A server of the benchmarks: one data directory, served by any mysqld or mariadbd, and clients of it."""
 
-import contextlib
 import dataclasses
 import os
 import re
@@ -187,14 +186,14 @@ class Instance:
             [*DIES_WITH_US, self.program.path, f"--defaults-file={self.config}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            self.check_alive()
-            with contextlib.suppress(Failure):
-                self.sql("SELECT 1")
-                return
-            time.sleep(0.2)
-        raise Failure(f"{self.program.path} does not answer after {START_SECONDS} s; {self.log} says:\n{self.errors()}")
+        self.wait_until(self.answers, f"{self.program.path} answers")
+
+    def answers(self):
+        try:
+            self.sql("SELECT 1")
+        except Failure:
+            return False
+        return True
 
     def check_alive(self):
         if (status := self.process.poll()) is not None:
@@ -215,7 +214,8 @@ class Instance:
         return error_log_tail(self.log)
 
     def client_command(self):
-        client = self.program.companion(*(("mariadb",) if self.program.is_mariadb else ("mysql", "mariadb")))
+        names = ("mariadb",) if self.program.is_mariadb else ("mysql", "mariadb")
+        client = self.program.companion(*names)
         return [client, "--no-defaults", f"--socket={self.socket}", "--user=root", "--batch", "--raw", "--unbuffered",
                 "--skip-column-names"]  # fmt: skip
 
@@ -243,13 +243,13 @@ class Instance:
             return int(found["innodb_redo_log_capacity"])
         return int(found["innodb_log_file_size"]) * int(found.get("innodb_log_files_in_group", 1))
 
-    def wait_until(self, done, what, seconds=START_SECONDS):
-        deadline = time.monotonic() + seconds
+    def wait_until(self, done, what):
+        deadline = time.monotonic() + START_SECONDS
         while not done():
             self.check_alive()
             if time.monotonic() > deadline:
-                raise Failure(f"{what}: not after {seconds} s; see {self.log}")
-            time.sleep(0.5)
+                raise Failure(f"{what}: not after {START_SECONDS} s; {self.log} says:\n{self.errors()}")
+            time.sleep(0.2)
 
     def wait_until_ready(self):
         """Until the buffer pool is filled as it was at shutdown, and the redo log has its capacity."""

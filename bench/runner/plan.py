@@ -7,6 +7,7 @@ from pathlib import Path
 
 from block_throttle import Limits
 from common import BUILD, REPO, Failure
+from filesystem import KINDS
 
 WORKLOADS = REPO / "bench/workloads"
 DEVICES = REPO / "bench/devices.toml"
@@ -16,7 +17,6 @@ BUILT = {
     "fork": BUILD / "fork/release/runtime_output_directory/mysqld",
     "stock": BUILD / "stock/release/runtime_output_directory/mysqld",
 }
-FILESYSTEMS = ("ext4", "ext4-journal", "xfs-reflink")
 NUMBER = (int, float)
 # At the begin of a value, or of a part of it as in innodb_data_file_path.
 PATH_OUTSIDE = re.compile(r"(^|[:;])\s*(/|\.\.)")
@@ -218,8 +218,8 @@ def read_device(table, models):
     size = table.take("size", str, "8G")
     model = table.take("model", str, "")
     server_options = table.take_server_options("server_options")
-    if filesystem and filesystem not in FILESYSTEMS:
-        raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(FILESYSTEMS)}")
+    if filesystem and filesystem not in KINDS:
+        raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(KINDS)}")
     if model and model not in models:
         raise table.wrong(f"model '{model}' is none of {', '.join(models)} ({DEVICES.relative_to(REPO)})")
     what = models[model] if model else read_limits(table)

@@ -41,12 +41,6 @@ def per(value, count):
     return None if value is None or not count else value / count
 
 
-def sum_of(counters, *names):
-    """The sum of those counters that the server has; None if it has none of them, which is not 0."""
-    known = [counters[name] for name in names if name in counters]
-    return sum(known) if known else None
-
-
 def stalls(counters):
     """{kind: {count, time_ms}} of a server that counts them."""
     found = {}
@@ -97,7 +91,7 @@ def window_figures(records, samples, begin, seconds):
     new_orders = sum(
         1 for at, (_, _, kind) in zip(ends, records, strict=True) if kind == TPCC_KIND and begin <= at < end
     )
-    ticks = sum_of(counters, "process.user_ticks", "process.system_ticks")
+    ticks = counters.get("process.user_ticks", 0) + counters.get("process.system_ticks", 0)
     return {
         "transactions": transactions,
         # In an open loop, below 1 where a server does not hold the rate.
@@ -111,12 +105,12 @@ def window_figures(records, samples, begin, seconds):
         "redo_bytes_per_transaction": per(counters.get("Innodb_os_log_written"), transactions),
         # With those of the redo log, which MySQL counts in Innodb_os_log_fsyncs once more.
         "fsyncs_per_transaction": per(counters.get("Innodb_data_fsyncs"), transactions),
-        "cpu_us_per_transaction": per(None if ticks is None else ticks * 1e6 / TICKS_PER_S, transactions),
-        "redo_full_waits": sum_of(counters, "metric.log_on_file_space_waits"),
-        "sync_flush_batches": sum_of(counters, "metric.buffer_flush_sync"),
-        "sync_flush_pages": sum_of(counters, "metric.buffer_flush_sync_total_pages"),
-        "free_page_waits": sum_of(counters, "Innodb_buffer_pool_wait_free"),
-        "deadlocks": sum_of(counters, "metric.lock_deadlocks"),
+        "cpu_us_per_transaction": per(ticks * 1e6 / TICKS_PER_S or None, transactions),
+        "redo_full_waits": counters.get("metric.log_on_file_space_waits"),
+        "sync_flush_batches": counters.get("metric.buffer_flush_sync"),
+        "sync_flush_pages": counters.get("metric.buffer_flush_sync_total_pages"),
+        "free_page_waits": counters.get("Innodb_buffer_pool_wait_free"),
+        "deadlocks": counters.get("metric.lock_deadlocks"),
         **device_figures(counters, seconds),
         # How much of the machine was left, and how noisy it was.
         "cpu_idle_pct": share_pct(counters, "idle"),
@@ -141,7 +135,7 @@ def series(records, samples, load_begin, begin, seconds):
 
     def line(read):
         values = [read(sample) for sample in samples]
-        return None if any(value is None for value in values) else figures.resample(times, values, grid)
+        return [] if any(value is None for value in values) else figures.resample(times, values, grid)
 
     written = line(lambda sample: sample.get("Innodb_buffer_pool_pages_flushed"))
     ends, responses = [end_us / 1e6 for end_us, _, _ in records], [response for _, response, _ in records]
@@ -151,7 +145,7 @@ def series(records, samples, load_begin, begin, seconds):
         "transactions": [len(of) for of in by_second],
         "p99_ms": [in_ms(figures.percentile(of, 99)) for of in by_second],
         "longest_ms": [in_ms(of[-1] if of else None) for of in by_second],
-        "checkpoint_age_bytes": (line(checkpoint_age) or [])[:-1],
-        "dirty_pages": (line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty")) or [])[:-1],
-        "pages_flushed": figures.differences(written) if written else [],
+        "checkpoint_age_bytes": line(checkpoint_age)[:-1],
+        "dirty_pages": line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"))[:-1],
+        "pages_flushed": figures.differences(written),
     }
