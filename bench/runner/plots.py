@@ -107,6 +107,7 @@ def percentiles(path, title, by_server):
                 above.append(spread["max"] - spread["median"])
         axes.errorbar(places, medians, yerr=(below, above), fmt="o", color=colour, capsize=3, label=server)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xticks(range(len(PERCENTILES)), [text for _, text in PERCENTILES])
     axes.set_xlabel("percent of the transactions that took no longer")
     axes.set_ylabel("response time, ms")

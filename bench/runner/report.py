@@ -50,6 +50,10 @@ FIGURES = (
     ("cpu_idle_pct", "CPU idle, of the whole machine", "%", "", 1, 1),
     ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),
 )
+# Each repetition's ratio is as likely above that median as below: all n are on one side with 2 * 0.5^n.
+CHANCES = ", ".join(f"{100 - 200 * 0.5**n:.0f} % with {n} repetitions" for n in (2, 3, 4, 6))
+# What the table at the top shows.
+GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
 # With more, throughput was seen to follow the host and not the server.
 NOISY_STEAL_PCT = 10
 STYLE = """
@@ -57,7 +61,7 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em aut
 table { border-collapse: collapse; margin: 1em 0 }
 td, th { border: 1px solid #ccc; padding: 3px 9px; text-align: right }
 td:first-child, th:first-child { text-align: left } th { background: #f3f3f3 } img { max-width: 100% }
-.spread { color: #777; font-size: 85% } .note { color: #a00 } .differs { font-weight: bold }
+.spread { color: #777; font-size: 85% } td .spread { display: block; white-space: nowrap } .note { color: #a00 }
 """
 
 
@@ -65,44 +69,77 @@ def number(value, digits, divisor=1):
     return f"{value / divisor:,.{digits}f}"
 
 
+def pale(text):
+    return f'<span class="spread">{text}</span>'
+
+
 def with_spread(spread, digits, divisor=1):
     if spread["of"] == 1:
         return number(spread["median"], digits, divisor)
     least, most = number(spread["min"], digits, divisor), number(spread["max"], digits, divisor)
-    return f'{number(spread["median"], digits, divisor)} <span class="spread">{least} to {most}</span>'
+    return f"{number(spread['median'], digits, divisor)} {pale(f'{least} to {most}')}"
 
 
-def noise_cell(spread):
+def table(head, rows):
+    """Of cells that are HTML."""
+
+    def line(tag, cells):
+        return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
+
+    return f"<table>{line('th', head) if head else ''}{''.join(line('td', row) for row in rows)}</table>"
+
+
+def noise_text(spread):
     """How far the reference's own repetitions lie from their median."""
-    if spread["of"] < 2 or not spread["median"]:
-        return "<td></td>"
-    least, most = spread["min"] / spread["median"], spread["max"] / spread["median"]
-    return f'<td class="spread">{least:.2f} to {most:.2f}</td>'
+    if not spread or spread["of"] < 2 or not spread["median"]:
+        return ""
+    return pale(f"{spread['min'] / spread['median']:.2f} to {spread['max'] / spread['median']:.2f}")
 
 
-def ratio_cell(ratio, differs):
-    return "<td></td>" if ratio is None else f'<td{" class=differs" if differs else ""}>{with_spread(ratio, 3)}</td>'
+def ratio_text(of_servers, reference, server):
+    ratio = of_servers.get(server, {}).get("ratio")
+    if ratio is None:
+        return ""
+    text = with_spread(ratio, 3)
+    return f"<b>{text}</b>" if comparison.differs(of_servers, reference, server) else text
 
 
-def figure_table(compared, servers):
+def figure_rows(compared, servers, keys=None):
+    """A row for each figure; keys are those wanted, if not all."""
     reference, *others = servers
-    head = "".join(f"<th>{server}</th>" for server in servers)
-    head += f"<th>noise of {reference}</th>" + "".join(f"<th>{server} / {reference}</th>" for server in others)
     rows = []
     for key, name, unit, better, digits, divisor in FIGURES:
         of_servers = compared.get(key)
-        if not of_servers:
+        if not of_servers or (keys and key not in keys):
             continue
-        cells = "".join(
-            f"<td>{with_spread(of_servers[server], digits, divisor) if server in of_servers else 'not counted'}</td>"
-            for server in servers
-        )
-        cells += noise_cell(of_servers[reference]) if reference in of_servers else "<td></td>"
-        for server in others:
-            ratio = of_servers.get(server, {}).get("ratio") if better else None
-            cells += ratio_cell(ratio, comparison.differs(of_servers, reference, server))
-        rows.append(f"<tr><td>{name}{f', {unit}' if unit else ''}</td><td>{better}</td>{cells}</tr>")
-    return f"<table><tr><th></th><th>better</th>{head}</tr>{''.join(rows)}</table>"
+        rows.append([
+            f"{name}, {unit}" if unit else name,
+            better,
+            *(with_spread(of_servers[server], digits, divisor) if server in of_servers else "not counted"
+              for server in servers),
+            noise_text(of_servers.get(reference)),
+            *(ratio_text(of_servers, reference, server) if better else "" for server in others),
+        ])  # fmt: skip
+    return rows
+
+
+def figure_head(servers):
+    reference, *others = servers
+    return ["better", *servers, f"noise of {reference}", *(f"{server} / {reference}" for server in others)]
+
+
+def figure_table(compared, servers):
+    return table(["", *figure_head(servers)], figure_rows(compared, servers))
+
+
+def glance_table(compared_sections, servers):
+    """The figures that a reader wants first, of all workloads and devices."""
+    rows = []
+    for compared in compared_sections:
+        of_section = figure_rows(compared["figures"], servers, GLANCE)
+        names = [f"{compared['workload']} on {compared['device']}"] + [""] * len(of_section)
+        rows += [[name, *row] for name, row in zip(names, of_section, strict=False)]
+    return table(["", "", *figure_head(servers)], rows)
 
 
 def repetition_table(by_server):
@@ -112,13 +149,14 @@ def repetition_table(by_server):
              for server, runs in by_server.items()}  # fmt: skip
     rows = []
     for repetition, base in means[reference].items():
-        cells = "".join(f"<td>{number(own[repetition], 0) if repetition in own else ''}</td>" for own in means.values())
         pairs = [(means[server].get(repetition), base) for server in others]
-        cells += "".join(f"<td>{number(own / base, 3) if own and base else ''}</td>" for own, base in pairs)
-        rows.append(f"<tr><td>{repetition}</td>{cells}</tr>")
-    head = "".join(f"<th>{server}, 1/s</th>" for server in by_server)
-    head += "".join(f"<th>{server} / {reference}</th>" for server in others)
-    return f"<table><tr><th>repetition</th>{head}</tr>{''.join(rows)}</table>"
+        rows.append([
+            repetition,
+            *(number(own[repetition], 0) if repetition in own else "" for own in means.values()),
+            *(number(own / base, 3) if own and base else "" for own, base in pairs),
+        ])  # fmt: skip
+    return table(["repetition", *(f"{server}, 1/s" for server in by_server),
+                  *(f"{server} / {reference}" for server in others)], rows)  # fmt: skip
 
 
 def stall_table(by_server):
@@ -128,18 +166,17 @@ def stall_table(by_server):
         return "<p>No server here counts stalls by kind.</p>"
     rows = []
     for kind in kinds:
-        cells = []
+        row = [kind]
         for runs in by_server.values():
             found = [run["figures"]["stalls"][kind] for run in runs if kind in run["figures"]["stalls"]]
-            if not found:
-                cells.append("<td colspan=2>not counted</td>")
-                continue
-            count, time_ms = (statistics.median(one[key] for one in found) for key in ("count", "time_ms"))
-            cells.append(f"<td>{number(count, 0)}</td><td>{number(time_ms / 1000, 2)}</td>")
-        rows.append(f"<tr><td>{kind}</td>{''.join(cells)}</tr>")
-    head = "".join(f"<th colspan=2>{server}</th>" for server in by_server)
-    units = "<th>waits</th><th>s, of all threads</th>" * len(by_server)
-    return f"<table><tr><th>stalls</th>{head}</tr><tr><th></th>{units}</tr>{''.join(rows)}</table>"
+            if found:
+                count, time_ms = (statistics.median(one[key] for one in found) for key in ("count", "time_ms"))
+                row += [number(count, 0), number(time_ms / 1000, 2)]
+            else:
+                row += ["not counted", ""]
+        rows.append(row)
+    return table(["stalls", *(f"{server}, {what}" for server in by_server for what in ("waits", "s of all threads"))],
+                 rows)  # fmt: skip
 
 
 def kind_table(by_server):
@@ -152,11 +189,10 @@ def kind_table(by_server):
         for server, runs in by_server.items():
             own = [run["figures"]["by_kind"][kind] for run in runs if kind in run["figures"]["by_kind"]]
             if own:
-                cells = "".join(f"<td>{number(statistics.median(one[key] for one in own), 1)}</td>"
-                                for key in ("count", *(key for key, _ in plots.PERCENTILES)))  # fmt: skip
-                rows.append(f"<tr><td>{kind}</td><td>{server}</td>{cells}</tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("count", *(f"{text}, ms" for _, text in plots.PERCENTILES)))
-    return f"<table><tr><th>kind</th><th>server</th>{head}</tr>{''.join(rows)}</table>"
+                count, *times = (statistics.median(one[key] for one in own)
+                                 for key in ("count", *(key for key, _ in plots.PERCENTILES)))  # fmt: skip
+                rows.append([kind, server, number(count, 0), *(number(time, 1) for time in times)])
+    return table(["kind", "server", "count", *(f"{text}, ms" for _, text in plots.PERCENTILES)], rows)
 
 
 def image(path, text):
@@ -207,13 +243,10 @@ def facts(by_server):
 
 def option_table(by_server):
     """my.cnf of each server, without the places of this machine."""
-    names = sorted({name for runs in by_server.values() for name in runs[0]["options"]})
-    rows = []
-    for name in names:
-        cells = "".join(f"<td>{html.escape(str(runs[0]['options'].get(name, '')))}</td>" for runs in by_server.values())
-        rows.append(f"<tr><td>{html.escape(name)}</td>{cells}</tr>")
-    head = "".join(f"<th>{server}</th>" for server in by_server)
-    return f"<details><summary>my.cnf</summary><table><tr><th></th>{head}</tr>{''.join(rows)}</table></details>"
+    options = [runs[0]["options"] for runs in by_server.values()]
+    names = sorted({name for own in options for name in own})
+    rows = [[html.escape(str(text)) for text in (name, *(own.get(name, "") for own in options))] for name in names]
+    return f"<details><summary>my.cnf</summary>{table(['', *by_server], rows)}</details>"
 
 
 def section(folder, device, workload, by_server):
@@ -267,11 +300,10 @@ def discarded_table(folder):
     path = folder / "discarded.json"
     if not path.exists():
         return ""
-    rows = "".join(f"<tr><td>{run['run']}</td><td>{number(run['mean_per_s'], 0)}</td>"
-                   f"<td>{number(run['cpu_steal_pct'], 1)}</td></tr>" for run in read_json(path))  # fmt: skip
+    rows = [[run["run"], number(run["mean_per_s"], 0), number(run["cpu_steal_pct"], 1)] for run in read_json(path)]
     return ("<h2>Discarded as noisy</h2><p>Repetitions in which the host gave more CPU time to others than the plan "
-            "allows; they were done again.</p><table><tr><th>run</th><th>transactions, 1/s</th><th>CPU time that the "
-            f"host gave to others, %</th></tr>{rows}</table>")  # fmt: skip
+            "allows; they were done again.</p>"
+            + table(["run", "transactions, 1/s", "CPU time that the host gave to others, %"], rows))  # fmt: skip
 
 
 def write(folder):
@@ -288,17 +320,18 @@ def write(folder):
     sections = [section(folder, devices[device], workload, by_server)
                 for device, workload, by_server in comparison.comparisons(plan, runs)]  # fmt: skip
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
-    rows = "".join(f"<tr><td>{name}</td><td>{html.escape(str(value))}</td></tr>" for name, value in environment.items())
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
 <p>Figures are medians of the repetitions, with the least and the greatest; a ratio is of the two runs of one
 repetition, which followed one another. Noise is what the first server's own repetitions come to, over their median. A
-ratio in bold type lies outside of that noise in every repetition; with two or three repetitions some do by chance.
+ratio in bold type lies outside of that noise in every repetition; with few repetitions some do by chance: the range of
+a ratio holds the median of all that could be measured here with a probability of {CHANCES}.
 Response times are from when a transaction began or, in an open loop, was due.</p>
+{glance_table([compared for _, compared in sections], list(plan["servers"])) if len(sections) > 1 else ""}
 {"".join(text for text, _ in sections)}
 {discarded_table(folder)}
-<h2>Environment</h2><table>{rows}</table></body></html>
+<h2>Environment</h2>{table([], [[name, html.escape(str(value))] for name, value in environment.items()])}</body></html>
 """
     (folder / "report.html").write_text(page)
     found = {
