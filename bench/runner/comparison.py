@@ -49,6 +49,19 @@ def compare(by_server):
     return found
 
 
+def throughput_ratios(sections):
+    """Each server's throughput over the reference's of the same repetition, of all workloads and devices together:
+    {server: [ratios]}. sections are those of comparisons()."""
+    found = {}
+    for _, _, by_server in sections:
+        (_, reference), *others = by_server.items()
+        base = {run["repetition"]: run["figures"]["mean_per_s"] for run in reference}
+        for server, runs in others:
+            pairs = [(run["figures"]["mean_per_s"], base.get(run["repetition"])) for run in runs]
+            found.setdefault(server, []).extend(own / other for own, other in pairs if other)
+    return found
+
+
 def differs(of_servers, reference, server):
     """Whether, in every repetition, a server differs from the reference by more than this from itself."""
     noise, ratio = of_servers.get(reference), of_servers.get(server, {}).get("ratio")

@@ -120,6 +120,19 @@ def spread(values):
     return {"median": statistics.median(known), "min": known[0], "max": known[-1], "of": len(known)}
 
 
+def median_interval(values, confidence=0.95):
+    """Where, with that confidence, the median lies of all the values that could be drawn: from and to; None where there
+    are too few (below 6 for 95 %). Independent values are each as likely above that median as below it, whatever their
+    distribution, so that the number of those below it is binomial (the sign test)."""
+    ordered = sorted(values)
+    count = len(ordered)
+    outside, tail = 0, 0.5**count
+    while 2 * tail <= 1 - confidence:
+        outside += 1
+        tail += math.comb(count, outside) * 0.5**count
+    return (ordered[outside - 1], ordered[count - outside]) if outside else None
+
+
 def ratios(values, references):
     """The ratio of each value to the reference of the same repetition, where both are known and that is not 0."""
     pairs = zip(values, references, strict=True)

@@ -27,9 +27,10 @@ def save(figure, path):
         image.convert("RGB").quantize(COLOURS_KEPT).save(path, optimize=True)
 
 
-def middle(runs):
-    """Of the repetitions, the one of median throughput."""
-    return sorted(runs, key=lambda run: run["figures"]["mean_per_s"])[len(runs) // 2]
+def shown_repetition(by_server):
+    """The one in which the first server's throughput was its median, or just below it."""
+    ordered = sorted(next(iter(by_server.values())), key=lambda run: run["figures"]["mean_per_s"])
+    return ordered[(len(ordered) - 1) // 2]["repetition"]
 
 
 def draw_line(axes, run, name, scale, **look):
@@ -46,12 +47,12 @@ def smoothed(values):
     return [sum(part) / len(part) for part in parts]
 
 
-def draw(axes, runs, name, scale, colour, server):
-    """One server's line of a panel; the other repetitions are pale."""
-    chosen = middle(runs)
+def draw(axes, runs, shown, name, scale, colour, server):
+    """One server's line of a panel, of the repetition that is shown; the others are pale."""
+    chosen = next((run for run in runs if run["repetition"] == shown), runs[0])
     for run in runs:
         if run is not chosen:
-            draw_line(axes, run, name, scale, color=colour, linewidth=0.6, alpha=0.2)
+            draw_line(axes, run, name, scale, color=colour, linewidth=0.6, alpha=0.3)
     is_throughput = name == THROUGHPUT
     draw_line(axes, chosen, name, scale, color=colour, linewidth=0.8 if is_throughput else 1.3,
               alpha=0.7 if is_throughput else 1, label=None if is_throughput else server)  # fmt: skip
@@ -71,9 +72,10 @@ def timeline(path, title, by_server):
     figure, all_axes = pyplot.subplots(
         len(panels), 1, sharex=True, figsize=(11, 10), height_ratios=(2.2, 1, 1, 1, 1), constrained_layout=True
     )
+    shown = shown_repetition(by_server)
     for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
         for (server, runs), colour in zip(by_server.items(), itertools.cycle(COLOURS), strict=False):
-            draw(axes, runs, name, scale, colour, server)
+            draw(axes, runs, shown, name, scale, colour, server)
         if name == "checkpoint_age_bytes":
             for capacity in {runs[0]["redo_capacity_bytes"] / scale for runs in by_server.values()}:
                 axes.axhline(capacity, color="black", linewidth=0.8, linestyle=":")
@@ -86,8 +88,10 @@ def timeline(path, title, by_server):
         if left < 0:
             axes.axvspan(left, 0, color="#eeeeee", zorder=0)
             axes.set_xlim(left=left)
-    all_axes[0].legend(loc="upper right", ncols=len(by_server))
-    explained = f"each second, thick: mean of {SMOOTHED_S}; grey: warm-up; pale: other repetitions"
+    # Below the plots, where it hides no line.
+    all_axes[-1].legend(*all_axes[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, -0.45),
+                        ncols=len(by_server), frameon=False)  # fmt: skip
+    explained = f"repetition {shown}, thick: mean of {SMOOTHED_S} s; grey: warm-up; pale: other repetitions"
     all_axes[0].set_title(f"{title}: {explained}", fontsize=11)
     all_axes[-1].set_xlabel("seconds from the begin of what is counted")
     save(figure, path)

@@ -29,7 +29,7 @@ FIGURES = (
     ("p99_ms", "response time, 99 %", "ms", "less", 1, 1),
     ("p99.9_ms", "response time, 99.9 %", "ms", "less", 1, 1),
     ("longest_ms", "response time, longest", "ms", "less", 0, 1),
-    ("ended_over_begun", "transactions ended over begun (open loop: due)", "", "more", 3, 1),
+    ("ended_over_begun", "transactions ended over those due", "", "more", 3, 1),
     ("pages_flushed_per_transaction", "pages flushed per transaction", "", "less", 2, 1),
     ("bytes_written_per_transaction", "written to disk per transaction", "KiB", "less", 1, 1024),
     ("redo_bytes_per_transaction", "redo written per transaction", "KiB", "less", 2, 1024),
@@ -56,6 +56,8 @@ CHANCES = ", ".join(f"{100 - 200 * 0.5**n:.0f} % with {n} repetitions" for n in 
 GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
 # With more, throughput was seen to follow the host and not the server.
 NOISY_STEAL_PCT = 10
+LIMIT_UNITS = {"read_iops": "reads/s", "read_bytes_per_s": "bytes/s read", "write_iops": "writes/s",
+               "write_bytes_per_s": "bytes/s written"}  # fmt: skip
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 }
@@ -161,22 +163,20 @@ def repetition_table(by_server):
 
 def stall_table(by_server):
     """Stalls by kind: the median of the repetitions, of servers that count them."""
-    kinds = sorted({kind for runs in by_server.values() for run in runs for kind in run["figures"]["stalls"]})
-    if not kinds:
+    counting = {server: [run["figures"]["stalls"] for run in runs] for server, runs in by_server.items()
+                if all(run["figures"]["stalls"] for run in runs)}  # fmt: skip
+    if not counting:
         return "<p>No server here counts stalls by kind.</p>"
     rows = []
-    for kind in kinds:
+    for kind in sorted({kind for runs in counting.values() for stalls in runs for kind in stalls}):
         row = [kind]
-        for runs in by_server.values():
-            found = [run["figures"]["stalls"][kind] for run in runs if kind in run["figures"]["stalls"]]
-            if found:
-                count, time_ms = (statistics.median(one[key] for one in found) for key in ("count", "time_ms"))
-                row += [number(count, 0), number(time_ms / 1000, 2)]
-            else:
-                row += ["not counted", ""]
+        for runs in counting.values():
+            count, time_ms = (statistics.median(stalls[kind][key] for stalls in runs) for key in ("count", "time_ms"))
+            row += [number(count, 0), number(time_ms / 1000, 2)]
         rows.append(row)
-    return table(["stalls", *(f"{server}, {what}" for server in by_server for what in ("waits", "s of all threads"))],
-                 rows)  # fmt: skip
+    head = [f"{server}, {what}" for server in counting for what in ("waits", "s of all threads")]
+    others = ", ".join(server for server in by_server if server not in counting)
+    return (f"<p>Stalls by kind{f'; {others}: not counted' if others else ''}:</p>" + table(["", *head], rows))
 
 
 def kind_table(by_server):
@@ -229,8 +229,8 @@ def facts(by_server):
         warmups = figures.spread([run["warmup_s"] for run in runs])
         writes = figures.spread([run["warmup_redo_writes"] for run in runs])
         checked = "checked" if all(run["check"] for run in runs) else "no check"
-        lines.append(f"<li>{server}: {runs[0]['version']}, {len(runs)} repetitions of {runs[0]['measured_s']} s, "
-                     f"{runs[0]['clients']} clients, "
+        lines.append(f"<li>{server}: {runs[0]['version']} ({runs[0]['sha256'][:8]}), "
+                     f"{len(runs)} repetitions of {runs[0]['measured_s']} s, {runs[0]['clients']} clients, "
                      f"warm-up {with_spread(warmups, 0)} s, redo log of {runs[0]['redo_capacity_bytes'] >> 20} MiB "
                      f"written {with_spread(writes, 1)} times before; data afterwards: {checked}</li>")  # fmt: skip
     arrivals = runs[0]["arrivals_per_s"]
@@ -270,8 +270,7 @@ def section(folder, device, workload, by_server):
 
 def limits_text(device):
     """A device's limits and file system, in words."""
-    limits = [f"{value:,} {name.replace('_per_s', '/s').replace('_', ' ')}"
-              for name, value in device["limits"].items() if value]  # fmt: skip
+    limits = [f"{value:,} {LIMIT_UNITS[name]}" for name, value in device["limits"].items() if value]
     text = ": ".join(part for part in (device["description"], ", ".join(limits)) if part)
     return text + (f"; {device['filesystem']} on a loop device" if device["filesystem"] else "")
 
@@ -295,30 +294,44 @@ def read_json(path):
     return json.loads(path.read_text())
 
 
-def discarded_table(folder):
+def discarded_table(discarded):
     """Runs that were done again because the host took too much CPU time, so that none is hidden."""
-    path = folder / "discarded.json"
-    if not path.exists():
+    if not discarded:
         return ""
-    rows = [[run["run"], number(run["mean_per_s"], 0), number(run["cpu_steal_pct"], 1)] for run in read_json(path)]
+    rows = [[run["run"], number(run["mean_per_s"], 0), number(run["cpu_steal_pct"], 1)] for run in discarded]
     return ("<h2>Discarded as noisy</h2><p>Repetitions in which the host gave more CPU time to others than the plan "
             "allows; they were done again.</p>"
             + table(["run", "transactions, 1/s", "CPU time that the host gave to others, %"], rows))  # fmt: skip
+
+
+def overall_text(sections):
+    """What all repetitions of all workloads and devices say of throughput together, where they are enough."""
+    reference = next(iter(sections[0][2]))
+    found = []
+    for server, ratios in comparison.throughput_ratios(sections).items():
+        if interval := figures.median_interval(ratios):
+            found.append(f"<p>{server}, all {len(ratios)} repetitions together: {statistics.median(ratios):.3f} times "
+                         f"the transactions of {reference}; with a confidence of 95 % the median is from "
+                         f"{interval[0]:.3f} to {interval[1]:.3f}.</p>")  # fmt: skip
+    return "".join(found)
 
 
 def write(folder):
     """Write report.html, result.json and the plots of a folder of results."""
     if not (folder / "plan.toml").exists():
         raise Failure(f"{folder} is no folder of results: there is no plan.toml in it")
-    plan = tomllib.loads((folder / "plan.toml").read_text())
+    plan_text = (folder / "plan.toml").read_text()
+    plan = tomllib.loads(plan_text)
     devices = read_json(folder / "made-with.json")["devices"]
     runs = [read_json(path) for path in sorted(folder.glob("runs/*/run.json"))]
     if not runs:
         raise Failure(f"{folder} has no run that is done")
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
     environment = read_json(folder / "environment.json")
-    sections = [section(folder, devices[device], workload, by_server)
-                for device, workload, by_server in comparison.comparisons(plan, runs)]  # fmt: skip
+    compared = comparison.comparisons(plan, runs)
+    sections = [section(folder, devices[device], workload, by_server) for device, workload, by_server in compared]
+    discarded_path = folder / "discarded.json"
+    discarded = read_json(discarded_path) if discarded_path.exists() else []
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
@@ -329,14 +342,17 @@ ratio in bold type lies outside of that noise in every repetition; with few repe
 a ratio holds the median of all that could be measured here with a probability of {CHANCES}.
 Response times are from when a transaction began or, in an open loop, was due.</p>
 {glance_table([compared for _, compared in sections], list(plan["servers"])) if len(sections) > 1 else ""}
+{overall_text(compared)}
 {"".join(text for text, _ in sections)}
-{discarded_table(folder)}
+{discarded_table(discarded)}
+<h2>Plan</h2><details><summary>{html.escape(plan["title"])}</summary><pre>{html.escape(plan_text)}</pre></details>
 <h2>Environment</h2>{table([], [[name, html.escape(str(value))] for name, value in environment.items()])}</body></html>
 """
     (folder / "report.html").write_text(page)
     found = {
-        "title": plan["title"], "environment": environment, "devices": devices,
-        "comparisons": [compared for _, compared in sections], "runs": [without_zeros(run) for run in runs],
+        "title": plan["title"], "plan": plan, "environment": environment, "devices": devices,
+        "comparisons": [of_section for _, of_section in sections], "runs": [without_zeros(run) for run in runs],
+        "discarded": discarded,
     }  # fmt: skip
     (folder / "result.json").write_text(json.dumps(rounded(found)) + "\n")
     say(f"report: {folder / 'report.html'}")

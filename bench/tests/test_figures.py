@@ -107,6 +107,15 @@ class Ratios(unittest.TestCase):
         self.assertEqual(figures.ratios([None, 0, 5], [1, 10, 0]), {"median": 0, "min": 0, "max": 0, "of": 1})
         self.assertIsNone(figures.ratios([5], [0]))
 
+    def test_interval_of_the_median(self):
+        """Of 6 values all are needed: 2 * 0.5^6 = 3.1 %. Of 24, those from the 7th to the 18th: 2 * 1.1 %, where the
+        8th would be 2 * 3.2 %. Of 9, for a half, from the 3rd to the 7th: 2 * 9 %, where the 4th would be 2 * 25 %."""
+        self.assertIsNone(figures.median_interval([1, 2, 3, 4, 5]))
+        self.assertIsNone(figures.median_interval([]))
+        self.assertEqual(figures.median_interval([6, 1, 2, 3, 4, 5]), (1, 6))
+        self.assertEqual(figures.median_interval(range(1, 25)), (7, 18))
+        self.assertEqual(figures.median_interval(range(1, 10), 0.5), (3, 7))
+
     def test_spread(self):
         self.assertEqual(figures.spread([3, None, 1, 2]), {"median": 2, "min": 1, "max": 3, "of": 3})
         self.assertIsNone(figures.spread([None]))

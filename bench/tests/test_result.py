@@ -130,6 +130,13 @@ class Comparison(unittest.TestCase):
         self.assertIsNone(found["stock"]["ratio"])
         self.assertEqual(found["fork"]["of"], 3)
 
+    def test_ratios_of_all_sections(self):
+        sections = [("d", "w", {"stock": [run("stock", 1, mean_per_s=100), run("stock", 2, mean_per_s=0)],
+                                "fork": [run("fork", 1, mean_per_s=90), run("fork", 2, mean_per_s=5)]}),
+                    ("d", "v", {"stock": [run("stock", 1, mean_per_s=10)]}),
+                    ("e", "w", {"stock": [run("stock", 1, mean_per_s=10)], "fork": [run("fork", 1, mean_per_s=12)]})]
+        self.assertEqual(comparison.throughput_ratios(sections), {"fork": [0.9, 1.2]})
+
     def test_what_one_server_does_not_count(self):
         runs = [run("stock", 1, waits=None, name="x"), run("fork", 1, waits=3, name="y")]
         ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
