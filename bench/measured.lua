@@ -14,6 +14,9 @@
 -- the server does (an open loop), and a response time counts from when the transaction was due: what a user waits. The
 -- times are dealt out to the clients beforehand. sysbench's own --rate has one queue for all clients, which ends the run
 -- when it holds 100,000 transactions, and no way to read how long each has waited.
+-- A script whose clients wait in a closed loop as users do calls the global client_waits(seconds) at the begin of event():
+-- the response time counts from the end of the wait, and until when the client waits stands in FOLDER/waits/<number>
+-- (8 bytes, a double, seconds of CLOCK_MONOTONIC), so that it does not look like one whose transaction takes so long.
 -- With --burst-arrivals the rate is that in the last --burst-length seconds of every --burst-period seconds.
 
 local ffi = require("ffi")
@@ -25,6 +28,7 @@ int measured_clock_gettime(int, measured_time *) __asm__("clock_gettime");
 int measured_clock_nanosleep(int, int, const measured_time *, measured_time *) __asm__("clock_nanosleep");
 int measured_creat(const char *, unsigned) __asm__("creat");
 int64_t measured_write(int, const void *, size_t) __asm__("write");
+int64_t measured_pwrite(int, const void *, size_t, int64_t) __asm__("pwrite");
 ]]
 
 local CLOCK_MONOTONIC = 1
@@ -101,6 +105,23 @@ function thread_init(...)
    file = ffi.C.measured_creat(path, 420)
    assert(file >= 0, path .. " cannot be written")
    due = now()
+end
+
+local wakes = ffi.new("double[1]")
+local waits_file
+
+function client_waits(seconds)
+   if not waits_file then
+      local path = string.format("%s/waits/%d", sysbench.opt.records, sysbench.tid)
+      waits_file = ffi.C.measured_creat(path, 420)
+      assert(waits_file >= 0, path .. " cannot be written")
+   end
+   wakes[0] = now() + seconds
+   assert(ffi.C.measured_pwrite(waits_file, wakes, 8, 0) == 8, "the end of a wait cannot be written")
+   sleep_until(wakes[0])
+   if sysbench.opt.arrivals == 0 then
+      started = now()
+   end
 end
 
 function event(...)

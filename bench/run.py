@@ -14,7 +14,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "runner"))
-import report
 from common import Failure, main, say
 from experiment import RESULTS, Experiment, options_of
 from plan import read_plan
@@ -28,16 +27,27 @@ def run(arguments):
         experiment.carry_out()
     except (Failure, KeyboardInterrupt, SystemExit):
         if any(experiment.finished(one) for one in experiment.runs):
-            say(f"what is done is kept in {folder}; the same command goes on there")
+            say(f"what is done is kept in {folder}; the same command goes on there; {sys.argv[0]} report {folder} "
+                "shows it")  # fmt: skip
         raise
-    report.write(folder)
+    report(folder)
+
+
+def report(folder):
+    # Here, since nothing else needs the package that draws plots.
+    from report import write
+
+    write(folder)
 
 
 def show(arguments):
     plan = read_plan(arguments.plan)
     experiment = Experiment(plan, RESULTS / arguments.plan.stem, False)
+    done = sum(experiment.finished(one) for one in experiment.runs)
+    least, most = (experiment.seconds_left(warmup_s) / 60 for warmup_s in (plan.warmup_min_s, plan.warmup_max_s))
+    left = f"{least:.0f} minutes" if done else f"{least:.0f} to {most:.0f} minutes"
     print(f"{plan.title}: {len(experiment.runs)} runs of {plan.measured_s} s after a warm-up of {plan.warmup_min_s} to "
-          f"{plan.warmup_max_s} s; about {experiment.seconds_left() / 60:.0f} minutes\n")  # fmt: skip
+          f"{plan.warmup_max_s} s; {done} are done, {left} left\n")  # fmt: skip
     for one in experiment.runs:
         options = " ".join(f"{name}={value}" for name, value in options_of(plan, one).items())
         print(f"{one.name}: {one.workload.clients} clients; {options}")
@@ -56,7 +66,7 @@ def command_line():
     commands.add_parser("report").add_argument("folder", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "report":
-        report.write(arguments.folder)
+        report(arguments.folder)
     else:
         {"run": run, "show": show}[arguments.command](arguments)
 

@@ -57,11 +57,16 @@ def write(file, text):
         raise Failure(f"{file} does not take '{text}': {error.strerror}") from error
 
 
+def version(root=CGROUPS):
+    """The version of the control groups that throttle here: 2 where it has the controller io."""
+    controllers = root / "cgroup.controllers"
+    return 2 if controllers.exists() and "io" in controllers.read_text().split() else 1
+
+
 def settings(root, device, limits):
     """The control group that new ones are made in, and what a new one's files are to hold: {name: text}."""
     given = {NAMES[name]: value for name, value in dataclasses.asdict(limits).items() if value is not None}
-    controllers = root / "cgroup.controllers"
-    if controllers.exists() and "io" in controllers.read_text().split():
+    if version(root) == 2:
         words = [device, *(f"{name}={value}" for (_, name), value in given.items())]
         return root, {"io.max": " ".join(words)} if given else {}
     files = {f"blkio.throttle.{name}_device": f"{device} {value}" for (name, _), value in given.items()}
@@ -90,18 +95,25 @@ def controller_enabled(parent):
             write(file, "-io")
 
 
+def lift(device, root=CGROUPS):
+    """Take the limits of version 1 off a whole disk. A loop device keeps them from one file to the next, and so those
+    that a killed process has left, too."""
+    for name, _ in NAMES.values():
+        file = root / "blkio" / f"blkio.throttle.{name}_device"
+        if file.exists():
+            write(file, f"{device} 0")
+
+
 @contextlib.contextmanager
-def disk_throttled(group, device, files):
+def disk_throttled(root, device, files):
     """While this lasts, a whole disk is throttled in version 1: in the root group, for what is in no other group."""
-    # A loop device keeps its limits from one file to the next: also those that a killed process has left.
-    unlimited = {f"blkio.throttle.{name}_device": f"{device} 0" for name, _ in NAMES.values()}
+    lift(device, root)
     try:
-        for name, text in (unlimited | files).items():
-            write(group / name, text)
+        for name, text in files.items():
+            write(root / "blkio" / name, text)
         yield
     finally:
-        for name, text in unlimited.items():
-            write(group / name, text)
+        lift(device, root)
 
 
 @contextlib.contextmanager
@@ -122,7 +134,7 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
     if is_own_disk and not is_version_2:
         if before != parent:
             raise Skip(f"a file system's journal is written by threads in {parent}, and this process is in {before}")
-        with disk_throttled(parent, device, files):
+        with disk_throttled(root, device, files):
             yield
         return
     group = parent / f"{GROUP_PREFIX}{process_id}"

@@ -31,8 +31,11 @@ def say(text):
 def main(function, *arguments):
     """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
 
-    SIGTERM ends the tool as an exception, so that what it has changed for a time is set back."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    SIGTERM and SIGHUP end the tool as an exception, so that what it has changed for a time is set back."""
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        # Under nohup it stays ignored.
+        if signal.getsignal(end) is not signal.SIG_IGN:
+            signal.signal(end, lambda number, _: sys.exit(128 + number))
     try:
         function(*arguments)
     except (Failure, OSError, ValueError) as failure:

@@ -11,6 +11,7 @@ from pathlib import Path
 from common import BUILD, DIES_WITH_US, Failure, need_space, say
 from filesystem import command
 from instance import DATABASE, INITIAL_OPTIONS, Instance
+from plan import SYSBENCH_SCRIPTS
 
 # Where data directories are and servers run: the disk below it is the one that is measured.
 BENCH = Path(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench").absolute()
@@ -35,7 +36,10 @@ class Loaded:
 
     @property
     def key(self):
-        parts = [self.workload.script.read_text(), self.workload.options, self.family, self.options]
+        # This file, too: it says how data is loaded.
+        texts = [path.read_text() for path in (self.workload.script, Path(__file__))]
+        parts = [texts, sysbench_version(), self.workload.options, self.workload.age_transactions, self.family,
+                 self.options]  # fmt: skip
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @property
@@ -47,6 +51,10 @@ def loaded_for(workload, family, options):
     """What a server with these options needs. The pool's size is a part of it, since its contents are kept, too."""
     chosen = (*INITIAL_OPTIONS, "innodb_buffer_pool_size")
     return Loaded(workload, family, tuple((name, options[name]) for name in chosen if name in options))
+
+
+def sysbench_version():
+    return subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def sysbench_command(script, instance, options):
@@ -62,7 +70,8 @@ def run_sysbench(words, log, what):
     with open(log, "w") as file:
         status = subprocess.run([*DIES_WITH_US, *words], stdout=file, stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL, check=False).returncode  # fmt: skip
-    if status != 0:
+    # Where a thread of a parallel command fails, sysbench says so, and ends with status 0.
+    if status != 0 or "FATAL: " in log.read_text(errors="replace"):
         raise Failure(f"{what} failed; {log}:\n{last_lines(log)}")
 
 
@@ -90,13 +99,38 @@ def load(loaded, program, options, port):
         command = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
         run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
                      f"loading the data of {loaded.workload.name}")  # fmt: skip
+        check_loaded(loaded.workload, command, instance, fresh / "check.log")
+        if loaded.workload.age_transactions:
+            run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "--time=0",
+                          f"--events={loaded.workload.age_transactions}", "run"],
+                         fresh / "ageing.log", f"ageing the data of {loaded.workload.name}")  # fmt: skip
         analyze(instance)
         instance.resize_redo(KEPT_REDO_BYTES)
         # All of the pool comes back at the next start, and no purge is left for a run to do.
         instance.sql("SET GLOBAL innodb_buffer_pool_dump_pct = 100; SET GLOBAL innodb_fast_shutdown = 0")
         instance.stop()
+    # Whole on the disk before it has its name.
+    command("sync", "--file-system", fresh)
     fresh.rename(folder)
     return folder / "data"
+
+
+def check_loaded(workload, words, instance, log):
+    """End where the data is not what was asked for: every run would be of it."""
+    if workload.has_check:
+        run_sysbench([*words, "check"], log, f"the check of the data that was loaded for {workload.name}")
+    elif workload.script.is_relative_to(SYSBENCH_SCRIPTS) and workload.script.stem.startswith("oltp_"):
+        check_sysbenchs_own(workload, instance)
+
+
+def check_sysbenchs_own(workload, instance):
+    """All tables of sysbench's own scripts, with all rows and the secondary index, which is made last."""
+    rows = int(workload.options.get("table_size", 10_000))
+    index = "" if workload.options.get("create_secondary") in (False, "off", "false") else " FORCE INDEX (k_{0})"
+    for table in range(1, int(workload.options.get("tables", 1)) + 1):
+        found = int(instance.value(f"SELECT COUNT(k) FROM {DATABASE}.sbtest{table}{index.format(table)}"))
+        if found != rows:
+            raise Failure(f"loading the data of {workload.name} failed: sbtest{table} has {found} rows of {rows}")
 
 
 def analyze(instance):
@@ -110,7 +144,7 @@ def copy(source, parent):
     """A copy of a loaded data directory in parent, on the disk; its path."""
     size = sum(path.stat().st_blocks * 512 for path in source.rglob("*") if path.is_file())
     # What a run adds: its redo and binary logs and what it inserts.
-    need_space(parent, size + (2 << 30), "a copy of a loaded data directory")
+    need_space(parent, size + (2 << 30), "a copy of the loaded data (on a file system of the plan's own: 'size')")
     data = parent / "data"
     if data.exists():
         shutil.rmtree(data)

@@ -10,10 +10,12 @@ import re
 import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import block_throttle
+import common
 import data
 import figures
 import filesystem
@@ -21,9 +23,10 @@ import result
 from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
 from instance import Instance, identify, remove_leftovers
 from plan import SYSBENCH_SCRIPTS
-from sampler import Sampler
+from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
+TOOLS = (block_throttle, common)
 RESULTS = data.BENCH / "results"
 MEASURED = REPO / "bench/measured.lua"
 POLL_S = 0.25
@@ -86,10 +89,10 @@ def matched(path, pattern):
 def environment():
     """What a figure depends on and no plan says."""
     git = ["git", "-C", str(REPO)]
-    changed = first_line(*git, "status", "--porcelain", "--untracked-files=no")
+    unchanged = subprocess.run([*git, "diff", "--quiet", "HEAD"], capture_output=True, check=False).returncode == 0
     return {
         "date": time.strftime("%Y-%m-%d %H:%M %z"),
-        "commit": first_line(*git, "rev-parse", "HEAD") + ("" if changed == "unknown" else " and changes"),
+        "commit": first_line(*git, "rev-parse", "HEAD") + ("" if unchanged else " and changes"),
         "cpu": matched("/proc/cpuinfo", r"^model name\s*: (.*)"),
         "cores": os.cpu_count(),
         "memory": matched("/proc/meminfo", r"^MemTotal:\s*(.*)"),
@@ -97,8 +100,8 @@ def environment():
         "distribution": matched("/etc/os-release", r'^PRETTY_NAME="?([^"]*)'),
         "file_system": first_line("findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", "--target", str(WORK)),
         "fs.aio-max-nr": first_line("cat", "/proc/sys/fs/aio-max-nr"),
-        "control_groups": first_line("stat", "--file-system", "--format=%T", "/sys/fs/cgroup"),
-        "sysbench": first_line("sysbench", "--version"),
+        "control_groups": f"version {block_throttle.version()}",
+        "sysbench": data.sysbench_version(),
     }
 
 
@@ -108,6 +111,7 @@ class Load:
     def __init__(self, run, instance, folder, arrivals, burst_arrivals):
         self.clients = run.workload.clients
         self.records = folder / "records"
+        self.waits = self.records / "waits"
         self.log = folder / "sysbench.log"
         options = run.workload.options | {
             "records": self.records, "threads": self.clients, "time": 0, "report-interval": 10,
@@ -118,7 +122,7 @@ class Load:
         self.environment = os.environ | {"SPILLWAY_WORKLOAD": script_for_lua(run.workload.script)}
 
     def __enter__(self):
-        self.records.mkdir()
+        self.waits.mkdir(parents=True)
         with open(self.log, "w") as file:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=file,
                                             stderr=subprocess.STDOUT, env=self.environment,
@@ -134,16 +138,19 @@ class Load:
             raise Failure(f"sysbench ended with status {status}; {self.log}:\n{data.last_lines(self.log)}")
 
     def files(self):
-        return list(self.records.iterdir())
+        """One for each client."""
+        return [path for path in self.records.iterdir() if path != self.waits]
 
     def transactions(self):
         """How many have ended since the begin."""
         return sum(path.stat().st_size for path in self.files()) // figures.RECORD.size
 
     def clients_behind(self, moment):
-        """How many clients have not yet ended one that began, or was due, after that time: those may have one from
-        before on their way, or waiting."""
-        return self.clients - sum(last_begin_s(path) > moment for path in self.files())
+        """How many clients have not yet ended one that began, or was due, after that time, and do not wait of their own
+        will until then: those may have one from before on their way, or waiting."""
+        return self.clients - sum(
+            max(last_begin_s(path), waits_until_s(self.waits / path.name)) > moment for path in self.files()
+        )
 
     def all_records(self):
         return [record for path in self.files() for record in figures.read_records(path.read_bytes())]
@@ -159,6 +166,12 @@ def last_begin_s(path):
         file.seek(whole - figures.RECORD.size)
         ((end_us, response_us, _),) = figures.read_records(file.read(figures.RECORD.size))
         return (end_us - response_us) / 1e6
+
+
+def waits_until_s(path):
+    """Until when a client waits before its next transaction; 0 if it has never waited."""
+    content = path.read_bytes() if path.exists() else b""
+    return figures.WAIT.unpack(content)[0] if len(content) == figures.WAIT.size else 0
 
 
 def script_for_lua(script):
@@ -182,6 +195,8 @@ class Experiment:
         self.runs = runs_of(plan)
         self.programs = {}
         self.stamps = None
+        # What this machine gives of each device: (a file system of its own, its limits).
+        self.given = {}
 
     def path(self, run):
         return self.folder / "runs" / run.name
@@ -203,8 +218,42 @@ class Experiment:
             filesystem.remove(WORK)
             block_throttle.remove_leftovers()
             remove_leftovers()
+            self.try_devices()
+            self.try_options()
             for repetition in self.repetitions():
                 self.carry_out_repetition(repetition)
+
+    def try_devices(self):
+        """Learn before anything is measured what this machine gives, so that all servers get the same."""
+        for device in self.plan.devices:
+            with contextlib.ExitStack() as stack, subprocess.Popen([*DIES_WITH_US, "sleep", "infinity"]) as anyone:
+                stack.callback(anyone.kill)
+                place, mounts, throttles = WORK, False, True
+                try:
+                    if device.filesystem:
+                        place = stack.enter_context(filesystem.mounted(device.filesystem, device.size, WORK))
+                        mounts = True
+                except (Skip, Failure) as why:
+                    self.do_without(device, why)
+                try:
+                    stack.enter_context(self.throttled(device, anyone.pid, place))
+                except (Skip, Failure) as why:
+                    if device.limits != block_throttle.Limits():
+                        self.do_without(device, why)
+                        throttles = False
+                self.given[device.name] = mounts, throttles
+
+    def try_options(self):
+        """End before anything is measured where a server does not know an option."""
+        tried = []
+        for run in self.runs:
+            tried_with = run.server.name, options_of(self.plan, run)
+            if tried_with not in tried and not self.finished(run):
+                tried.append(tried_with)
+                with tempfile.TemporaryDirectory(dir=WORK) as folder:
+                    place = Path(folder)
+                    with Instance(self.programs[run.server.name], place / "data", place, self.plan.port) as instance:
+                        instance.check_options(tried_with[1])
 
     def repetitions(self):
         """The runs that are compared with one another, and so follow one another."""
@@ -242,7 +291,7 @@ class Experiment:
 
     def files_used(self):
         """What a result depends on, beside the plan and the machine."""
-        ours = {MEASURED, *Path(__file__).parent.glob("*.py")}
+        ours = {MEASURED, *Path(__file__).parent.glob("*.py"), *(Path(module.__file__) for module in TOOLS)}
         return sorted(ours | {server.mysqld for server in self.plan.servers} |
                       {workload.script for workload in self.plan.workloads})  # fmt: skip
 
@@ -262,8 +311,8 @@ class Experiment:
             "plan": sha256_of(self.plan.path),
             "devices": {device.name: dataclasses.asdict(device) for device in self.plan.devices},
             "programs": {name: program.sha256 for name, program in self.programs.items()},
-            "scripts": {path.name: sha256_of(path) for path in self.files_used() if path.suffix},
-            "sysbench": first_line("sysbench", "--version"),
+            "scripts": {str(path): sha256_of(path) for path in self.files_used() if path.suffix},
+            "sysbench": data.sysbench_version(),
             "kernel": platform.release(),
             "without_device_models": self.without_device_models,
         }
@@ -284,10 +333,11 @@ class Experiment:
         (self.folder / "environment.json").write_text(json.dumps(environment(), indent=1))
         marker.write_text(json.dumps(made_with, indent=1))
 
-    def seconds_left(self):
-        """What the runs from this one on may take, by what those before took."""
+    def seconds_left(self, warmup_s=None):
+        """What the runs from this one on may take, by what those before took; before one has been, as if each needed a
+        warm-up so long, or else the least."""
         took = [(run, self.result(run)["took_s"]) for run in self.runs if self.finished(run)]
-        guess = self.plan.measured_s + self.plan.warmup_min_s + GUESSED_OVERHEAD_S
+        guess = self.plan.measured_s + (warmup_s or self.plan.warmup_min_s) + GUESSED_OVERHEAD_S
 
         def estimate(run):
             alike = [seconds for other, seconds in took
@@ -343,50 +393,37 @@ class Experiment:
         self.progress(run, f"{found['figures']['mean_per_s']:.0f} transactions/s, worst second "
                            f"{found['figures']['worst_second_per_s']}")  # fmt: skip
 
-    def device_for(self, stack, run):
-        """The folder on the run's device. The run stops where the machine has no such device to give."""
-        if not run.device.filesystem:
-            return WORK
-        try:
-            return stack.enter_context(filesystem.mounted(run.device.filesystem, run.device.size, WORK))
-        except (Skip, Failure) as why:
-            self.do_without(why)
-            return WORK
-
-    def do_without(self, why):
+    def do_without(self, device, why):
         """Go on without a device model if we were told to."""
         if not self.without_device_models:
-            raise Failure(f"{why}; to go on with the machine's own disk: --without-device-models")
-        say(f"without a device model: {why}")
+            raise Failure(f"{device.name}: {why}; to go on with the machine's own disk: --without-device-models")
+        say(f"without a device model: {device.name}: {why}")
 
-    def throttle(self, stack, run, instance, is_own_disk):
-        """Whether the device's limits hold from now on."""
-        limits = run.device.limits
-        try:
-            stack.enter_context(
-                block_throttle.throttled(instance.process.pid, instance.data, limits, is_own_disk=is_own_disk)
-            )
-        except (Skip, Failure) as why:
-            if limits != block_throttle.Limits():
-                self.do_without(why)
-                return False
-        return True
+    def throttled(self, device, process_id, place):
+        """A context in which the device's limits hold for a process and what it has in place."""
+        return block_throttle.throttled(process_id, place, device.limits, is_own_disk=place != WORK)
 
     def measure(self, stack, run, program, options, source, folder):
-        place = self.device_for(stack, run)
+        mounts, throttles = self.given[run.device.name]
+        place = WORK
+        if mounts:
+            place = stack.enter_context(filesystem.mounted(run.device.filesystem, run.device.size, WORK))
         copied = data.copy(source, place)
         instance = stack.enter_context(Instance(program, copied, folder, self.plan.port))
         instance.start(options)
         instance.wait_until_ready()
         self.enable_monitors(instance)
         capacity = instance.redo_capacity_bytes()
+        settings = instance.settings()
         arrivals, burst_arrivals = self.arrivals(run)
         with contextlib.ExitStack() as loaded:
             began = time.strftime("%Y-%m-%d %H:%M:%S %z")
-            is_throttled = self.throttle(loaded, run, instance, is_own_disk=place != WORK)
+            if throttles and run.device.limits != block_throttle.Limits():
+                loaded.enter_context(self.throttled(run.device, instance.process.pid, place))
             sampler = loaded.enter_context(Sampler(instance, disk_of(copied), folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
+            sampler.load_pid = load.process.pid
             watch = Watch(self, run, instance, sampler, load)
             warmed = watch.warm_up(capacity)
             if burst_arrivals:
@@ -402,14 +439,16 @@ class Experiment:
         instance.stop()
         records = load.all_records()
         seconds = self.plan.measured_s
+        bursts = (burst_arrivals, run.workload.burst_period_s, run.workload.burst_length_s) if burst_arrivals else None
+        due = figures.due_in_seconds(arrivals, bursts, begin, seconds) if arrivals else None
         return {
             "device": run.device.name, "workload": run.workload.name, "server": run.server.name,
             "repetition": run.repetition, "version": program.version, "sha256": program.sha256, "options": options,
-            "redo_capacity_bytes": capacity, "clients": run.workload.clients, "began": began,
-            "measured_s": self.plan.measured_s, "is_throttled": is_throttled, "is_mounted": place != WORK,
-            "clients_behind": clients_behind,
-            "arrivals_per_s": arrivals, "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
-            "figures": result.window_figures(records, sampler.samples, begin, seconds),
+            "settings": settings, "redo_capacity_bytes": capacity, "clients": run.workload.clients, "began": began,
+            "measured_s": self.plan.measured_s, "is_throttled": throttles, "is_mounted": mounts,
+            "clients_behind": clients_behind, "arrivals_per_s": arrivals,
+            "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
+            "figures": result.window_figures(records, sampler.samples, begin, seconds, due, clients_behind),
             "series": result.series(records, sampler.samples, load_begin, begin, seconds),
         }  # fmt: skip
 
@@ -458,10 +497,10 @@ class Watch:
         """Until the redo log has been written over so often that flushing is what it stays."""
         plan = self.experiment.plan
         begin = time.monotonic()
-        first = self.sampler.latest("Innodb_os_log_written")
+        first = redo_generated(self.sampler.latest())
         while True:
             elapsed = time.monotonic() - begin
-            writes = (self.sampler.latest("Innodb_os_log_written") - first) / capacity
+            writes = (redo_generated(self.sampler.latest()) - first) / capacity
             is_steady = writes >= plan.warmup_redo_writes
             if (is_steady and elapsed >= plan.warmup_min_s) or elapsed >= plan.warmup_max_s:
                 return {"is_steady": is_steady, "warmup_s": elapsed, "warmup_redo_writes": writes}
@@ -474,8 +513,8 @@ class Watch:
     def grace(self, moment):
         """Until every transaction that began before that time has ended, and there is a sample after it, or GRACE_S are
         over; how many clients were then still behind."""
-        while behind := self.load.clients_behind(moment) or self.sampler.latest("time") <= moment:
+        while (behind := self.load.clients_behind(moment)) or self.sampler.latest()["time"] <= moment:
             if time.monotonic() > moment + GRACE_S:
-                return int(behind)
+                break
             self.look("waiting for the last transactions")
-        return 0
+        return behind

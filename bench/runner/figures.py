@@ -8,6 +8,7 @@ import statistics
 import struct
 
 RECORD = struct.Struct("=QI12s")
+WAIT = struct.Struct("=d")
 # What users call a stall, of the mean (Small Datum's and Percona's plots of seconds): half, and next to nothing.
 LOW_PCT = 50
 STALL_PCT = 10
@@ -52,16 +53,22 @@ def longest_run(flags):
     return longest
 
 
-def stability(counts):
-    """What a series of counts for each second says of its steadiness."""
+def stability(counts, due=None):
+    """What a series of counts for each second says of its steadiness. Each second is held against the mean; where due
+    says how many were due in each second, against that, or else the figures would be those of the bursts."""
     mean = statistics.fmean(counts)
-    low = [count < mean * LOW_PCT / 100 for count in counts]
-    stalled = [count < mean * STALL_PCT / 100 for count in counts]
+    expected = due or [mean] * len(counts)
+    low = [count < of * LOW_PCT / 100 for count, of in zip(counts, expected, strict=True)]
+    stalled = [count < of * STALL_PCT / 100 for count, of in zip(counts, expected, strict=True)]
+    shares = [count / of for count, of in zip(counts, expected, strict=True) if of]
+    half = len(counts) // 2
     return {
         "mean_per_s": mean,
-        "stddev_over_mean": statistics.pstdev(counts) / mean if mean else None,
+        # Whether it still changes: a load that ages its data, a warm-up that was too short.
+        "second_half_over_first": sum(counts[-half:]) / sum(counts[:half]) if sum(counts[:half]) else None,
+        "stddev_over_mean": statistics.pstdev(shares) / statistics.fmean(shares) if sum(shares) else None,
         "worst_second_per_s": min(counts),
-        "worst_second_over_mean": min(counts) / mean if mean else None,
+        "worst_second_over_mean": min(shares) if mean else None,
         "seconds_below_50_pct": sum(low),
         "seconds_below_10_pct": sum(stalled),
         "seconds_at_zero": counts.count(0),
@@ -78,12 +85,34 @@ def longest_gap(times, begin, seconds):
     return max(after - before for before, after in zip(edges, edges[1:], strict=False))
 
 
-def response_times(responses_us):
-    ordered = sorted(responses_us)
-    if not ordered:
+def response_times(responses_us, missing=0):
+    """Percentiles; missing is how many others there were that took longer than is known. A percentile that is among
+    those is None."""
+    ordered = sorted(responses_us) + [None] * missing
+    if not responses_us:
         return {}
-    figures = {f"p{pct:g}_ms": percentile(ordered, pct) / 1000 for pct in (50, 95, 99, 99.9)}
-    return figures | {"longest_ms": ordered[-1] / 1000, "mean_ms": statistics.fmean(ordered) / 1000}
+    found = {f"p{pct:g}_ms": in_ms(percentile(ordered, pct)) for pct in (50, 95, 99, 99.9)}
+    mean = None if missing else statistics.fmean(responses_us)
+    return found | {"longest_ms": in_ms(ordered[-1]), "mean_ms": in_ms(mean)}
+
+
+def in_ms(microseconds):
+    return None if microseconds is None else microseconds / 1000
+
+
+def due_in_seconds(arrivals, bursts, begin, seconds):
+    """How many transactions are due in each second of the window, on average. bursts are None, or (rate, period,
+    length) as bench/measured.lua has them: that rate in the last length seconds before each multiple of period."""
+    if not bursts:
+        return [arrivals] * seconds
+    rate, period, length = bursts
+
+    def burst_seconds(until):
+        """The time within bursts from 0 to then."""
+        return until // period * length + max(0, until % period - (period - length))
+
+    shares = [burst_seconds(begin + second + 1) - burst_seconds(begin + second) for second in range(seconds)]
+    return [rate * share + arrivals * (1 - share) for share in shares]
 
 
 def resample(times, values, grid):

@@ -4,9 +4,13 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
+from pathlib import Path
 
+import block_throttle
 from common import DIES_WITH_US, Failure, Skip
 
+UNMOUNT_SECONDS = 20
 # How each kind is made and mounted. Nothing of it is initialised later, in the middle of a measurement, and the file
 # keeps its blocks: to discard them would be to make it sparse.
 EXT4 = ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]
@@ -26,16 +30,32 @@ def command(*words):
 
 
 def remove(folder):
-    """Unmount and remove what a killed run has left in folder."""
+    """Unmount and remove the file system in folder, also what a killed run has left of it."""
     image, mount = folder / "disk.img", folder / "mount"
     if os.path.ismount(mount):
-        command("umount", mount)
+        unmount(mount)
     if image.exists():
         for line in command("losetup", "--associated", image).splitlines():
-            command("losetup", "--detach", line.partition(":")[0])
+            loop = Path(line.partition(":")[0])
+            number = loop.stat().st_rdev
+            block_throttle.lift(f"{os.major(number)}:{os.minor(number)}")
+            command("losetup", "--detach", loop)
         image.unlink()
     if mount.exists():
         mount.rmdir()
+
+
+def unmount(mount):
+    """A server that was killed just now still ends."""
+    deadline = time.monotonic() + UNMOUNT_SECONDS
+    while True:
+        try:
+            command("umount", mount)
+            return
+        except Failure:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.5)
 
 
 @contextlib.contextmanager

@@ -24,8 +24,12 @@ INITIAL_OPTIONS = (
     "innodb_page_size", "innodb_data_file_path", "innodb_undo_directory", "innodb_undo_tablespaces",
     "innodb_log_group_home_dir", "lower_case_table_names",
 )  # fmt: skip
-
-
+# Variables that say how durable a server is, and how it writes.
+SETTINGS = (
+    "log_bin", "sync_binlog", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_flush_method",
+    "innodb_use_native_aio", "innodb_page_size", "innodb_buffer_pool_size", "innodb_io_capacity",
+    "innodb_io_capacity_max", "innodb_flush_neighbors", "performance_schema", "version_comment",
+)  # fmt: skip
 HOW_TO_BUILD = "build the fork with make server and stock with make stock, or name another"
 HOW_TO_GET = {"mariadbd": "apt install mariadb-server-core mariadb-client-core, or name another"}
 
@@ -45,8 +49,9 @@ class Program:
 
     @property
     def family(self):
-        """Programs of one family serve each other's data directories."""
-        return f"{self.vendor}-{'.'.join(self.version.split('.')[:2])}"
+        """Programs of one family serve each other's data directories. Releases of 8.0 do so upwards only."""
+        release = self.version.split("-")[0].split(".")
+        return f"{self.vendor}-{'.'.join(release if release[:2] == ['8', '0'] else release[:2])}"
 
     def companion(self, *names):
         """A program that comes with the server: beside it, in its installation, or in the path."""
@@ -209,6 +214,22 @@ class Instance:
             raise Failure(f"{self.program.path} has not ended after {STOP_SECONDS} s; see {self.log}") from None
         if status != 0:
             raise Failure(f"{self.program.path} ended with status {status}; {self.log} says:\n{self.errors()}")
+
+    def check_options(self, options):
+        """End where the server does not know an option, without starting it. MariaDB cannot be asked so."""
+        if self.program.is_mariadb:
+            return
+        self.configure(options)
+        result = subprocess.run([*DIES_WITH_US, self.program.path, f"--defaults-file={self.config}",
+                                 "--validate-config"], capture_output=True, text=True, check=False)  # fmt: skip
+        if result.returncode != 0:
+            output = (result.stdout + result.stderr).strip()
+            raise Failure(f"{self.program.path} does not take its options: {output}")
+
+    def settings(self):
+        """What a comparison depends on and is asked for first, by the names that this server has."""
+        names = ", ".join(f"'{name}'" for name in SETTINGS)
+        return dict(self.sql(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})"))
 
     def errors(self):
         return error_log_tail(self.log)

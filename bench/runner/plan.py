@@ -1,6 +1,7 @@
 """A plan: which servers run which workloads on which devices, how often. bench/README.md describes the file."""
 
 import dataclasses
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -18,11 +19,20 @@ BUILT = {
     "stock": BUILD / "stock/release/runtime_output_directory/mysqld",
 }
 NUMBER = (int, float)
+# Options of every sysbench script that are the runner's: how long, how many clients, which server. Response times would
+# not hold what a transaction waits for its turn by sysbench's own rate.
+RUNNERS_SYSBENCH_OPTIONS = (
+    "threads", "events", "time", "warmup_time", "forced_shutdown", "rate", "report_interval", "report_checkpoints",
+    "records", "arrivals", "burst_arrivals", "burst_period", "burst_length", "db_driver", "mysql_host", "mysql_port",
+    "mysql_socket", "mysql_user", "mysql_password", "mysql_db", "mysql_dry_run",
+)  # fmt: skip
+FILE_SIZE = re.compile(r"[1-9]\d*[KMGT]?")
+HINTS = {"rate": "; see the workload's 'arrivals'", "threads": "; see the workload's 'clients'"}
 # At the begin of a value, or of a part of it as in innodb_data_file_path.
 PATH_OUTSIDE = re.compile(r"(^|[:;])\s*(/|\.\.)")
 # What an Instance sets itself.
 RUNNERS_OPTIONS = ("user", "datadir", "socket", "port", "bind_address", "pid_file", "log_error", "mysqlx",
-                   "loose_mysqlx", "lc_messages_dir")  # fmt: skip
+                   "lc_messages_dir")  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -46,6 +56,11 @@ class Workload:
     burst_period_s: float
     burst_length_s: float
     of: str
+    age_transactions: int
+
+    @property
+    def is_open(self):
+        return bool(self.arrivals or self.arrivals_pct)
 
     @property
     def has_check(self):
@@ -102,6 +117,8 @@ class Table:
                 raise self.wrong(f"'{key}' is missing")
             return default
         value = self.values.pop(key)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.wrong(f"'{key}' is {value}")
         kinds = types if isinstance(types, tuple) else (types,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise self.wrong(f"'{key}' is {value!r}, not of type {' or '.join(kind.__name__ for kind in kinds)}")
@@ -109,20 +126,20 @@ class Table:
             raise self.wrong(f"'{key}' is {value}, not from {least} to {most if most is not None else 'any number'}")
         return value
 
-    def take_options(self, key):
-        """Options of a program: names to strings, numbers or truth values."""
-        options = self.take(key, dict, {})
+    def take_options(self, key, runners):
+        """Options of a program: names to strings, numbers or truth values; runners are those that the runner sets."""
+        options = {name.replace("-", "_"): value for name, value in self.take(key, dict, {}).items()}
         for name, value in options.items():
             if not isinstance(value, (str, int, float, bool)):
                 raise self.wrong(f"'{key}.{name}' is neither a string nor a number nor a truth value")
+            if name.removeprefix("loose_") in runners:
+                raise self.wrong(f"'{key}.{name}' is set by the runner{HINTS.get(name, '')}")
         return options
 
     def take_server_options(self, key):
         """Options of a server. It keeps to its own data directory, which is a new one for each run."""
-        options = {name.replace("-", "_"): value for name, value in self.take_options(key).items()}
+        options = self.take_options(key, RUNNERS_OPTIONS)
         for name, value in options.items():
-            if name in RUNNERS_OPTIONS:
-                raise self.wrong(f"'{key}.{name}' is set by the runner")
             if PATH_OUTSIDE.search(str(value)):
                 raise self.wrong(f"'{key}.{name}' is a path outside of the server's data directory")
         return options
@@ -168,7 +185,7 @@ def read_workload(table):
         name=table.last_name,
         script=find_script(table.take("script", str)),
         clients=table.take("clients", int, 32, least=1, most=10000),
-        options=table.take_options("options"),
+        options=table.take_options("options", RUNNERS_SYSBENCH_OPTIONS),
         server_options=table.take_server_options("server_options"),
         arrivals=table.take("arrivals", NUMBER, 0, least=0),
         arrivals_pct=table.take("arrivals_pct", NUMBER, 0, least=0),
@@ -177,6 +194,7 @@ def read_workload(table):
         burst_period_s=table.take("burst_period_s", NUMBER, 30, least=1),
         burst_length_s=table.take("burst_length_s", NUMBER, 10, least=1),
         of=table.take("of", str, ""),
+        age_transactions=table.take("age_transactions", int, 0, least=0),
     )
     table.end()
     if not workload.script.exists():
@@ -185,7 +203,7 @@ def read_workload(table):
         raise table.wrong("arrivals and arrivals_pct are two ways to say the same; give one")
     if workload.burst_arrivals and workload.burst_arrivals_pct:
         raise table.wrong("burst_arrivals and burst_arrivals_pct are two ways to say the same; give one")
-    if (workload.burst_arrivals or workload.burst_arrivals_pct) and not (workload.arrivals or workload.arrivals_pct):
+    if (workload.burst_arrivals or workload.burst_arrivals_pct) and not workload.is_open:
         raise table.wrong("bursts need arrivals or arrivals_pct for the time between them")
     if workload.burst_length_s >= workload.burst_period_s:
         raise table.wrong("burst_length_s is not less than burst_period_s")
@@ -218,6 +236,8 @@ def read_device(table, models):
     size = table.take("size", str, "8G")
     model = table.take("model", str, "")
     server_options = table.take_server_options("server_options")
+    if not FILE_SIZE.fullmatch(size):
+        raise table.wrong(f"size '{size}' is not a number of bytes with K, M, G or T")
     if filesystem and filesystem not in KINDS:
         raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(KINDS)}")
     if model and model not in models:
@@ -257,11 +277,15 @@ def read_plan(path):
     )
     run.end()
     top.end()
-    before = []
+    if plan.warmup_max_s < plan.warmup_min_s:
+        raise Failure(f"{path}: [run]: warmup_max_s is less than warmup_min_s")
+    closed = []
     for workload in plan.workloads:
-        if workload.of and workload.of not in before:
-            raise Failure(f"{path}: [workloads.{workload.name}]: '{workload.of}' is no workload above it")
-        before.append(workload.name)
+        if workload.of and workload.of not in closed:
+            raise Failure(f"{path}: [workloads.{workload.name}]: '{workload.of}' is no workload above it whose clients "
+                          "ask as fast as they can")  # fmt: skip
+        if not workload.is_open:
+            closed.append(workload.name)
         if (workload.burst_arrivals or workload.burst_arrivals_pct) and plan.measured_s % workload.burst_period_s:
             raise Failure(f"{path}: [workloads.{workload.name}]: measured_s is no multiple of burst_period_s, so that "
                           "bursts would not have their share of what is counted")  # fmt: skip

@@ -15,6 +15,7 @@ from common import Failure, say
 FIGURES = (
     ("mean_per_s", "transactions", "1/s", "more", 0, 1),
     ("new_orders_per_min", "new-order transactions (NOTPM, the 1 % that roll back included)", "1/min", "more", 0, 1),
+    ("second_half_over_first", "transactions, second half of the time over the first", "", "", 2, 1),
     ("worst_second_per_s", "worst second", "1/s", "more", 0, 1),
     ("worst_second_over_mean", "worst second over mean", "", "more", 2, 1),
     ("stddev_over_mean", "standard deviation over mean", "", "less", 2, 1),
@@ -29,9 +30,11 @@ FIGURES = (
     ("p99_ms", "response time, 99 %", "ms", "less", 1, 1),
     ("p99.9_ms", "response time, 99.9 %", "ms", "less", 1, 1),
     ("longest_ms", "response time, longest", "ms", "less", 0, 1),
-    ("ended_over_begun", "transactions ended over those due", "", "more", 3, 1),
+    ("ended_over_due", "transactions ended over those due", "", "more", 3, 1),
     ("pages_flushed_per_transaction", "pages flushed per transaction", "", "less", 2, 1),
-    ("bytes_written_per_transaction", "written to disk per transaction", "KiB", "less", 1, 1024),
+    ("bytes_written_per_transaction", "written by the server per transaction", "KiB", "less", 1, 1024),
+    ("disk_bytes_written_per_transaction", "written to the disk, by all that use it, per transaction", "KiB", "less", 1,
+     1024),
     ("redo_bytes_per_transaction", "redo written per transaction", "KiB", "less", 2, 1024),
     ("fsyncs_per_transaction", "InnoDB's fsyncs per transaction", "", "less", 3, 1),
     ("cpu_us_per_transaction", "CPU time of the server per transaction", "us", "less", 0, 1),
@@ -48,8 +51,9 @@ FIGURES = (
     ("disk_write_ms", "time of a write of the real disk", "ms", "", 2, 1),
     ("disk_busy_pct", "real disk busy", "%", "", 0, 1),
     ("cpu_idle_pct", "CPU idle, of the whole machine", "%", "", 1, 1),
+    ("cpu_of_others_pct", "CPU time of other programs on this machine", "%", "", 1, 1),
     ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),
-)
+)  # fmt: skip
 # Each repetition's ratio is as likely above that median as below: all n are on one side with 2 * 0.5^n.
 CHANCES = ", ".join(f"{100 - 200 * 0.5**n:.0f} % with {n} repetitions" for n in (2, 3, 4, 6))
 # What the table at the top shows.
@@ -75,11 +79,14 @@ def pale(text):
     return f'<span class="spread">{text}</span>'
 
 
-def with_spread(spread, digits, divisor=1):
-    if spread["of"] == 1:
-        return number(spread["median"], digits, divisor)
-    least, most = number(spread["min"], digits, divisor), number(spread["max"], digits, divisor)
-    return f"{number(spread['median'], digits, divisor)} {pale(f'{least} to {most}')}"
+def with_spread(spread, digits, divisor=1, of=0):
+    """The median, the least and the greatest; of how many, where it is not known of all."""
+    notes = []
+    if spread["of"] > 1:
+        notes.append(f"{number(spread['min'], digits, divisor)} to {number(spread['max'], digits, divisor)}")
+    if spread["of"] < of:
+        notes.append(f"the others of {of} not known")
+    return " ".join([number(spread["median"], digits, divisor), *(pale(note) for note in notes)])
 
 
 def table(head, rows):
@@ -106,9 +113,9 @@ def ratio_text(of_servers, reference, server):
     return f"<b>{text}</b>" if comparison.differs(of_servers, reference, server) else text
 
 
-def figure_rows(compared, servers, keys=None):
-    """A row for each figure; keys are those wanted, if not all."""
-    reference, *others = servers
+def figure_rows(compared, repetitions, keys=None):
+    """A row for each figure; repetitions are {server: how many}, keys those wanted, if not all."""
+    reference, *others = repetitions
     rows = []
     for key, name, unit, better, digits, divisor in FIGURES:
         of_servers = compared.get(key)
@@ -117,8 +124,8 @@ def figure_rows(compared, servers, keys=None):
         rows.append([
             f"{name}, {unit}" if unit else name,
             better,
-            *(with_spread(of_servers[server], digits, divisor) if server in of_servers else "not counted"
-              for server in servers),
+            *(with_spread(of_servers[server], digits, divisor, of) if server in of_servers else "not known"
+              for server, of in repetitions.items()),
             noise_text(of_servers.get(reference)),
             *(ratio_text(of_servers, reference, server) if better else "" for server in others),
         ])  # fmt: skip
@@ -130,16 +137,17 @@ def figure_head(servers):
     return ["better", *servers, f"noise of {reference}", *(f"{server} / {reference}" for server in others)]
 
 
-def figure_table(compared, servers):
-    return table(["", *figure_head(servers)], figure_rows(compared, servers))
+def count_repetitions(by_server):
+    return {server: len(runs) for server, runs in by_server.items()}
 
 
-def glance_table(compared_sections, servers):
+def glance_table(compared, servers):
     """The figures that a reader wants first, of all workloads and devices."""
     rows = []
-    for compared in compared_sections:
-        of_section = figure_rows(compared["figures"], servers, GLANCE)
-        names = [f"{compared['workload']} on {compared['device']}"] + [""] * len(of_section)
+    for device, workload, by_server in compared:
+        repetitions = dict.fromkeys(servers, 0) | count_repetitions(by_server)
+        of_section = figure_rows(comparison.compare(by_server), repetitions, GLANCE)
+        names = [f"{workload} on {device}"] + [""] * len(of_section)
         rows += [[name, *row] for name, row in zip(names, of_section, strict=False)]
     return table(["", "", *figure_head(servers)], rows)
 
@@ -200,6 +208,13 @@ def image(path, text):
     return f'<p><img alt="{html.escape(text)}" src="data:image/png;base64,{encoded}"></p>'
 
 
+def durability(settings):
+    """What a server does so that a commit, or a page, is not lost."""
+    binlog = f"sync_binlog={settings['sync_binlog']}" if settings["log_bin"] == "ON" else "no binary log"
+    names = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite")
+    return ", ".join([*(f"{name}={settings[name]}" for name in names), binlog])
+
+
 def notes(by_server, has_filesystem):
     """What a reader has to know of these runs before the figures."""
     found = []
@@ -218,7 +233,11 @@ def notes(by_server, has_filesystem):
                 found.append(f"{which}: noisy: the host gave {steal:.0f} % of the CPU time to others")
             if run["clients_behind"]:
                 found.append(f"{which}: {run['clients_behind']} clients still had transactions of the time that counts "
-                             "long after it: the longest response times are longer than is known")  # fmt: skip
+                             "long after it: what they took is not known")  # fmt: skip
+    durable = {server: durability(runs[0]["settings"]) for server, runs in by_server.items()}
+    if len(set(durable.values())) > 1:
+        of_each = "; ".join(f"{server}: {text}" for server, text in durable.items())
+        found.append(f"the servers are not equally durable: {of_each}")
     return "".join(f'<p class="note">{html.escape(text)}</p>' for text in found)
 
 
@@ -241,12 +260,12 @@ def facts(by_server):
     return f"<ul>{''.join(lines)}</ul>"
 
 
-def option_table(by_server):
-    """my.cnf of each server, without the places of this machine."""
-    options = [runs[0]["options"] for runs in by_server.values()]
+def option_table(by_server, key, title):
+    """Names and values of each server, without the places of this machine."""
+    options = [runs[0][key] for runs in by_server.values()]
     names = sorted({name for own in options for name in own})
     rows = [[html.escape(str(text)) for text in (name, *(own.get(name, "") for own in options))] for name in names]
-    return f"<details><summary>my.cnf</summary>{table(['', *by_server], rows)}</details>"
+    return f"<details><summary>{title}</summary>{table(['', *by_server], rows)}</details>"
 
 
 def section(folder, device, workload, by_server):
@@ -261,9 +280,9 @@ def section(folder, device, workload, by_server):
         f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, bool(device["filesystem"])),
         facts(by_server),
         image(timeline, f"{title}, second by second"), repetition_table(by_server),
-        figure_table(compared, list(by_server)),
+        table(["", *figure_head(by_server)], figure_rows(compared, count_repetitions(by_server))),
         image(percentiles, f"{title}, response times"), kind_table(by_server), stall_table(by_server),
-        option_table(by_server),
+        option_table(by_server, "options", "my.cnf"), option_table(by_server, "settings", "settings in effect"),
     ]  # fmt: skip
     return "".join(page), {"device": device["name"], "workload": workload, "figures": compared}
 
@@ -341,7 +360,7 @@ repetition, which followed one another. Noise is what the first server's own rep
 ratio in bold type lies outside of that noise in every repetition; with few repetitions some do by chance: the range of
 a ratio holds the median of all that could be measured here with a probability of {CHANCES}.
 Response times are from when a transaction began or, in an open loop, was due.</p>
-{glance_table([compared for _, compared in sections], list(plan["servers"])) if len(sections) > 1 else ""}
+{glance_table(compared, plan["servers"]) if len(compared) > 1 else ""}
 {overall_text(compared)}
 {"".join(text for text, _ in sections)}
 {discarded_table(discarded)}

@@ -79,29 +79,47 @@ def share_pct(counters, name):
     return None if ticks is None else 100 * ticks
 
 
-def window_figures(records, samples, begin, seconds):
+def cpu_of_others_pct(counters):
+    """The share of the CPU that other programs on this machine took."""
+    ticks = [counters.get(f"machine.{name}_ticks") for name in ("all", "idle", "steal")]
+    ticks += [counters.get(f"{whose}.{kind}_ticks") for whose in ("process", "load") for kind in ("user", "system")]
+    if None in ticks or not ticks[0]:
+        return None
+    # The kernel's sums are not read in one moment.
+    return max(0, 100 * (ticks[0] - sum(ticks[1:])) / ticks[0])
+
+
+def window_figures(records, samples, begin, seconds, due=None, clients_behind=0):
     """The figures of a window. Transactions count where they end; response times are of those that began within the
-    window, also if they ended after it, so that the end of the window hides no long one."""
+    window, also if they ended after it, so that the end of the window hides no long one.
+
+    due is how many were due in each second, in an open loop; clients_behind, how many clients had not yet ended all of
+    theirs when they were no longer waited for. What was due and has no record then took longer than is known."""
     end = begin + seconds
     ends = [end_us / 1e6 for end_us, _, _ in records]
     counts = figures.per_second(ends, begin, seconds)
     transactions = sum(counts)
     begun = [record for record in records if begin * 1e6 <= record[0] - record[1] < end * 1e6]
+    # In a closed loop a client has one transaction on its way.
+    missing = max(clients_behind, round(sum(due)) - len(begun) if due else 0) if clients_behind else 0
     counters = added(samples, begin, end)
+    disk = device_figures(counters, seconds)
     new_orders = sum(
         1 for at, (_, _, kind) in zip(ends, records, strict=True) if kind == TPCC_KIND and begin <= at < end
     )
     ticks = counters.get("process.user_ticks", 0) + counters.get("process.system_ticks", 0)
     return {
         "transactions": transactions,
-        # In an open loop, below 1 where a server does not hold the rate.
-        "ended_over_begun": per(transactions, len(begun)),
-        **figures.stability(counts),
+        # Below 1 where a server does not hold the rate.
+        **({"ended_over_due": per(transactions, sum(due))} if due else {}),
+        **figures.stability(counts, due),
         **({"new_orders_per_min": new_orders * 60 / seconds} if new_orders else {}),
-        **figures.response_times([response for _, response, _ in begun]),
+        **figures.response_times([response for _, response, _ in begun], missing),
         "longest_gap_s": figures.longest_gap(ends, begin, seconds),
         "pages_flushed_per_transaction": per(counters.get("Innodb_buffer_pool_pages_flushed"), transactions),
         "bytes_written_per_transaction": per(counters.get("process.write_bytes"), transactions),
+        # With the file system's journal, which the kernel writes.
+        "disk_bytes_written_per_transaction": per(disk["disk_bytes_written_per_s"], transactions / seconds),
         "redo_bytes_per_transaction": per(counters.get("Innodb_os_log_written"), transactions),
         # With those of the redo log, which MySQL counts in Innodb_os_log_fsyncs once more.
         "fsyncs_per_transaction": per(counters.get("Innodb_data_fsyncs"), transactions),
@@ -111,20 +129,17 @@ def window_figures(records, samples, begin, seconds):
         "sync_flush_pages": counters.get("metric.buffer_flush_sync_total_pages"),
         "free_page_waits": counters.get("Innodb_buffer_pool_wait_free"),
         "deadlocks": counters.get("metric.lock_deadlocks"),
-        **device_figures(counters, seconds),
+        **disk,
         # How much of the machine was left, and how noisy it was.
         "cpu_idle_pct": share_pct(counters, "idle"),
         "cpu_steal_pct": share_pct(counters, "steal"),
+        "cpu_of_others_pct": cpu_of_others_pct(counters),
         **gauge("checkpoint_age", "bytes", samples, checkpoint_age, begin, end),
         **gauge("dirty", "pages", samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),
         "by_kind": response_times_by_kind(begun),
         "stalls": stalls(counters),
         "counters_added": counters,
     }  # fmt: skip
-
-
-def in_ms(microseconds):
-    return None if microseconds is None else microseconds / 1000
 
 
 def series(records, samples, load_begin, begin, seconds):
@@ -143,8 +158,8 @@ def series(records, samples, load_begin, begin, seconds):
     return {
         "second": list(range(first, seconds)),
         "transactions": [len(of) for of in by_second],
-        "p99_ms": [in_ms(figures.percentile(of, 99)) for of in by_second],
-        "longest_ms": [in_ms(of[-1] if of else None) for of in by_second],
+        "p99_ms": [figures.in_ms(figures.percentile(of, 99)) for of in by_second],
+        "longest_ms": [figures.in_ms(of[-1] if of else None) for of in by_second],
         "checkpoint_age_bytes": line(checkpoint_age)[:-1],
         "dirty_pages": line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"))[:-1],
         "pages_flushed": figures.differences(written),

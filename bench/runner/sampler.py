@@ -15,6 +15,8 @@ DISK_FIELDS = (
     "in_flight", "io_ms", "weighted_io_ms",
 )  # fmt: skip
 
+LOAD_COUNTERS = ("load.user_ticks", "load.system_ticks")
+
 
 def disk_counters(device):
     """What the kernel counts for the disk with this major:minor."""
@@ -32,10 +34,15 @@ def machine_counters():
             "machine.steal_ticks": ticks[7]}  # fmt: skip
 
 
-def process_counters(pid):
-    """CPU time of a process in clock ticks, and the bytes it has sent to disks."""
+def cpu_counters(pid, whose):
+    """CPU time of a process in clock ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    counters = {"process.user_ticks": int(fields[11]), "process.system_ticks": int(fields[12])}
+    return {f"{whose}.user_ticks": int(fields[11]), f"{whose}.system_ticks": int(fields[12])}
+
+
+def process_counters(pid):
+    """CPU time of a process, and the bytes it has sent to disks."""
+    counters = cpu_counters(pid, "process")
     for line in Path(f"/proc/{pid}/io").read_text().splitlines():
         name, _, value = line.partition(": ")
         if name in ("read_bytes", "write_bytes"):
@@ -60,6 +67,13 @@ def checkpoint_age(sample):
     return None if current is None or checkpoint is None else current - checkpoint
 
 
+def redo_generated(sample):
+    """How much redo there has been in bytes, by whichever names the server has. What was written to the files is more:
+    a block that is not full is written again."""
+    names = ("Innodb_redo_log_current_lsn", "Innodb_lsn_current", "Innodb_os_log_written")
+    return next(sample[name] for name in names if name in sample)
+
+
 class Sampler(threading.Thread):
     """Takes a sample each second until it is ended. Samples are kept in a file, one JSON object a line, too."""
 
@@ -68,6 +82,8 @@ class Sampler(threading.Thread):
         self.instance = instance
         self.device = device
         self.path = path
+        # The load generator's process, once there is one.
+        self.load_pid = None
         self.samples = []
         self.failure = None
         self.ended = threading.Event()
@@ -93,7 +109,8 @@ class Sampler(threading.Thread):
         # What was counted belongs to a time between those two.
         found["time"] = (begin + time.monotonic()) / 2
         pid = self.instance.process.pid
-        return found | disk_counters(self.device) | process_counters(pid) | machine_counters()
+        load = cpu_counters(self.load_pid, "load") if self.load_pid else dict.fromkeys(LOAD_COUNTERS, 0)
+        return found | load | disk_counters(self.device) | process_counters(pid) | machine_counters()
 
     def run(self):
         due = time.monotonic()
@@ -110,5 +127,5 @@ class Sampler(threading.Thread):
             if not self.ended.is_set():
                 self.failure = failure
 
-    def latest(self, name):
-        return self.samples[-1].get(name)
+    def latest(self):
+        return self.samples[-1]

@@ -147,6 +147,8 @@ class Runner(BenchTest):
         wrong = WORKLOAD.replace("clients = 4", "clients = 4\nserver_options = { innodb_no_such = 1 }")
         output = self.fails("run", self.plan("option", wrong + DEVICE))
         self.assertIn("unknown variable 'innodb_no_such=1'", output)
+        self.assertNotIn("loading", output)
+        self.assert_nothing_is_left()
 
     def test_load_that_fails(self):
         wrong = WORKLOAD.replace("table_size = 1000", "table_sise = 1000")
@@ -154,6 +156,14 @@ class Runner(BenchTest):
         self.assertIn("loading the data of small failed; ", output)
         self.assertIn("table-sise", output)
         self.assert_nothing_is_left()
+
+    def test_load_that_fails_in_one_of_its_threads(self):
+        """sysbench ends with status 0 then; what it has loaded is used for no run."""
+        wrong = WORKLOAD.replace("table_size = 1000", 'table_size = 1000, mysql_storage_engine = "none"')
+        for _ in range(2):
+            output = self.fails("run", self.plan("engine", wrong + DEVICE))
+            self.assertIn("loading the data of small failed; ", output)
+            self.assertIn("Unknown storage engine", output)
 
     def test_two_servers_on_a_device(self):
         """Two servers, a file system of their own, limits: as a user compares them."""

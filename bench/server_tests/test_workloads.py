@@ -1,5 +1,6 @@
 """Each workload for a few seconds on the fork; and what its check says where the data is wrong."""
 
+import contextlib
 import tempfile
 import unittest
 from pathlib import Path
@@ -8,7 +9,7 @@ import data
 from bench_run import DEVICE, BenchTest, free_port
 from common import Failure
 from instance import DATABASE, Instance, identify
-from plan import BUILT, find_script
+from plan import BUILT, read_plan
 
 SYSBENCHS_OWN = ("oltp_write_only", "oltp_update_index", "oltp_read_write")
 WORKLOADS = {
@@ -62,31 +63,49 @@ class Workloads(BenchTest):
         # Each of 8 clients has at most one more of the one than of the other.
         self.assertLessEqual(abs(count["read"] - count["write"]), 8)
 
-    def damage(self, name, damages):
-        """The check of this workload's loaded data holds, and fails after each damage."""
+    @contextlib.contextmanager
+    def loaded(self, name):
+        """A workload of test_each's plan, a server on a copy of its data, and a folder."""
         found = list((self.folder / "loaded").glob(f"{name}-*/data"))
         self.assertEqual(len(found), 1, "test_each loads it")
+        (workload,) = (one for one in read_plan(self.folder / "each.toml").workloads if one.name == name)
         with tempfile.TemporaryDirectory(dir=self.folder) as place:
             folder = Path(place)
             copied = data.copy(found[0], folder)
             with Instance(identify(BUILT["fork"]), copied, folder, free_port()) as instance:
                 instance.start({"innodb_buffer_pool_size": "128M", "skip_log_bin": True})
-                command = [*data.sysbench_command(find_script(name), instance, WORKLOADS[name]), "check"]
-                log = folder / "check.log"
-                data.run_sysbench(command, log, "before")
-                for damage, message, repair in damages:
-                    instance.sql(f"USE {DATABASE}; {damage}")
-                    with self.assertRaisesRegex(Failure, "^the check failed"):
-                        data.run_sysbench(command, log, "the check")
-                    self.assertIn(message, log.read_text())
-                    instance.sql(f"USE {DATABASE}; {repair}")
-                if repair != "DO 0":
-                    data.run_sysbench(command, log, "after")
+                yield workload, instance, folder
+
+    def damage(self, name, damages):
+        """The check of this workload's loaded data holds, and fails after each damage."""
+        with self.loaded(name) as (workload, instance, folder):
+            command = [*data.sysbench_command(workload.script, instance, workload.options), "check"]
+            log = folder / "check.log"
+            data.run_sysbench(command, log, "before")
+            for damage, message, repair in damages:
+                instance.sql(f"USE {DATABASE}; {damage}")
+                with self.assertRaisesRegex(Failure, "^the check failed"):
+                    data.run_sysbench(command, log, "the check")
+                self.assertIn(message, log.read_text())
+                instance.sql(f"USE {DATABASE}; {repair}")
+            if repair != "DO 0":
+                data.run_sysbench(command, log, "after")
 
     def test_wrong_data(self):
         for name, damages in (("tpcc", TPCC_DAMAGE), ("dbstress_rw", DBSTRESS_DAMAGE), ("insert12", INSERT12_DAMAGE)):
             with self.subTest(name):
                 self.damage(name, damages)
+
+
+    def test_wrong_data_of_sysbenchs_own(self):
+        with self.loaded("oltp_write_only") as (workload, instance, _):
+            data.check_sysbenchs_own(workload, instance)
+            instance.sql(f"DELETE FROM {DATABASE}.sbtest1 LIMIT 1")
+            with self.assertRaisesRegex(Failure, "sbtest1 has 499 rows of 500"):
+                data.check_sysbenchs_own(workload, instance)
+            instance.sql(f"DROP INDEX k_1 ON {DATABASE}.sbtest1")
+            with self.assertRaisesRegex(Failure, "k_1"):
+                data.check_sysbenchs_own(workload, instance)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,26 @@ class Seconds(unittest.TestCase):
         self.assertEqual((found["worst_second_over_mean"], found["stddev_over_mean"]), (1, 0))
         self.assertEqual(found["seconds_below_50_pct"], 0)
 
+    def test_stability_of_bursts_is_against_what_was_due(self):
+        """A server that holds low and high rates alike is steady; one that serves the same at both is not."""
+        due = [10, 10, 100, 100]
+        held = figures.stability(due, due)
+        self.assertEqual((held["worst_second_over_mean"], held["stddev_over_mean"]), (1, 0))
+        self.assertEqual((held["seconds_below_50_pct"], held["mean_per_s"]), (0, 55))
+        late = figures.stability([10, 10, 9, 40], due)
+        self.assertEqual((late["seconds_below_50_pct"], late["seconds_below_10_pct"]), (2, 1))
+        self.assertAlmostEqual(late["worst_second_over_mean"], 0.09)
+
+    def test_halves(self):
+        self.assertEqual(figures.stability([100, 100, 7, 50, 40])["second_half_over_first"], 0.45)
+        self.assertIsNone(figures.stability([0, 0, 5, 5])["second_half_over_first"])
+
+    def test_due_in_seconds(self):
+        """A period of 10 ends with its burst of 2.5: from 7.5, 17.5 and so on."""
+        self.assertEqual(figures.due_in_seconds(40, None, 3.3, 2), [40, 40])
+        self.assertEqual(figures.due_in_seconds(40, (200, 10, 2.5), 26, 5), [40, 120, 200, 200, 40])
+        self.assertAlmostEqual(sum(figures.due_in_seconds(40, (200, 10, 2.5), 3.14, 10)), 7.5 * 40 + 2.5 * 200)
+
     def test_nothing_ever_happened(self):
         found = figures.stability([0, 0])
         self.assertEqual((found["mean_per_s"], found["seconds_at_zero"]), (0, 2))
@@ -70,6 +90,11 @@ class Percentiles(unittest.TestCase):
     def test_none(self):
         self.assertIsNone(figures.percentile([], 50))
         self.assertEqual(figures.response_times([]), {})
+
+    def test_response_times_that_are_not_known(self):
+        """Of 10, the 2 longest."""
+        found = figures.response_times([1000 * i for i in range(1, 9)], 2)
+        self.assertEqual((found["p50_ms"], found["p95_ms"], found["longest_ms"]), (5, None, None))
 
     def test_response_times(self):
         found = figures.response_times([3000, 1000, 2000])

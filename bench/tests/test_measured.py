@@ -69,6 +69,27 @@ class Measured(unittest.TestCase):
         self.assertGreaterEqual(found[1][1], 100_000)
         self.assertLess(found[1][1], found[0][1])
 
+    def test_client_that_waits_of_its_own_will(self):
+        """Its wait is no part of the response time, also where the transaction is tried again."""
+        script = """
+        function event()
+           count = count + 1
+           if count ~= 2 then
+              client_waits(0.3)
+           end
+           if count == 1 then
+              error({errcode = sysbench.error.RESTART_EVENT})
+           end
+           pause(0.1)
+        end"""
+        (self.folder / "waits").mkdir()
+        (found,) = self.records(script, 1)
+        self.assertTrue(100_000 <= found[0][1] < 300_000, found)
+        self.assertTrue(100_000 <= found[1][1] < 300_000, found)
+        self.assertGreaterEqual(found[1][0] - found[0][0], 400_000)
+        (until,) = figures.WAIT.unpack((self.folder / "waits/0").read_bytes())
+        self.assertTrue(found[-1][0] - 300_000 < until * 1e6 < self.end_us)
+
     def test_backlog_of_an_open_loop(self):
         """While the first transaction stands for a second, others become due: they have waited, too."""
         script = """

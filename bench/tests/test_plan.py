@@ -104,12 +104,21 @@ class Plan(unittest.TestCase):
         self.wrong(r"filesystem 'fat' is none of ext4, ", "model =", 'filesystem = "fat"\nmodel =')
         self.wrong(r"\[devices.d\]: unknown: write_iops", "model =", "write_iops = 1\nmodel =")
         self.wrong(r"\[workloads.open\]: 'x' is no workload above it", 'of = "w"', 'of = "x"')
+        self.wrong(r"\[workloads.open\]: 'open' is no workload above it", 'of = "w"', 'of = "open"')
+        self.wrong(r"\[workloads.w\]: 'w' is no workload above it whose", "[workloads.open]",
+                   'arrivals_pct = 5\nof = "w"\n[workloads.open]')  # fmt: skip
+        self.wrong(r"warmup_max_s is less than warmup_min_s", "measured_s = 5", "measured_s = 5\nwarmup_max_s = 9")
+        self.wrong(r"'warmup_redo_writes' is nan", "measured_s = 5", "measured_s = 5\nwarmup_redo_writes = nan")
+        self.wrong(r"size 'lots' is not a number of bytes", "model =", 'size = "lots"\nmodel =')
+        self.wrong(r"'options.rate' is set by the runner; .*'arrivals'", "arrivals_pct = 75", "options = { rate = 5 }")
+        self.wrong(r"'options.mysql_db' is set by the runner", "arrivals_pct = 75", 'options = { mysql-db = "x" }')
         self.wrong(r"\[workloads.open\]: a percentage needs 'of'", 'of = "w"', "")
         self.wrong(r"arrivals and arrivals_pct are two ways", "arrivals_pct = 75", "arrivals_pct = 75\narrivals = 9")
         self.wrong(r"bursts need arrivals", "arrivals_pct = 75", "burst_arrivals = 9")
         self.wrong(r"measured_s is no multiple", "arrivals_pct = 75", "arrivals_pct = 75\nburst_arrivals = 9")
         self.wrong(r"'server_options.datadir' is set by the runner", "c = 3", 'datadir = "x"')
         self.wrong(r"'server_options.bind_address' is set by", "c = 3", 'bind-address = "x"')
+        self.wrong(r"'server_options.loose_datadir' is set by", "c = 3", 'loose-datadir = "x"')
         self.wrong(r"'server_options.f' is a path outside", "c = 3", 'f = "/dev/sda:10M"')
         self.wrong(r"'server_options.f' is a path outside", "c = 3", 'f = "a:10M;/dev/sda:10M"')
         self.wrong(r"burst_length_s is not less", "arrivals_pct = 75", "arrivals_pct = 75\nburst_length_s = 30")
@@ -134,9 +143,16 @@ class Grace(unittest.TestCase):
                     figures.RECORD.pack(102_000_000, 1_000_000, b"") + b"x", b"")  # fmt: skip
         for name, content in enumerate(contents):
             (folder / str(name)).write_bytes(content)
-        load = types.SimpleNamespace(files=lambda: list(folder.iterdir()), clients=5)
+        waits = folder / "waits"
+        waits.mkdir()
+        load = types.SimpleNamespace(records=folder, waits=waits, clients=5)
+        load.files = lambda: experiment.Load.files(load)
         self.assertEqual(experiment.Load.clients_behind(load, 100), 3)
         self.assertEqual(experiment.Load.clients_behind(load, 98.9), 2)
+        # One that waits until after it has nothing on its way; one whose wait was over before may have.
+        (waits / "1").write_bytes(figures.WAIT.pack(100.5))
+        (waits / "3").write_bytes(figures.WAIT.pack(99.5))
+        self.assertEqual(experiment.Load.clients_behind(load, 100), 2)
 
 
 class Folder(unittest.TestCase):
@@ -173,12 +189,13 @@ class Folder(unittest.TestCase):
     def test_device_that_the_machine_does_not_have(self):
         one = self.experiment()
         with self.assertRaisesRegex(Failure, "no such groups; to go on .*--without-device-models"):
-            one.do_without(Skip("no such groups"))
-        experiment.Experiment(one.plan, self.results, True).do_without(Skip("no such groups"))
+            one.do_without(one.plan.devices[0], Skip("no such groups"))
+        experiment.Experiment(one.plan, self.results, True).do_without(one.plan.devices[0], Skip("no such groups"))
 
     def test_seconds_left_follow_what_runs_took(self):
         one = self.experiment()
         self.assertEqual(one.seconds_left(), 8 * (5 + 10 + experiment.GUESSED_OVERHEAD_S))
+        self.assertEqual(one.seconds_left(900), 8 * (5 + 900 + experiment.GUESSED_OVERHEAD_S))
         path = one.path(one.runs[0])
         path.mkdir(parents=True)
         (path / "run.json").write_text('{"took_s": 100}')

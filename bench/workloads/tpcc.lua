@@ -2,8 +2,8 @@
 --
 -- Source: the specification; a comment names the clause that a rule comes from. Not every rule of it holds here, so
 -- what this measures is not a TPC-C result and must not be called tpmC:
---   - there are no keying and think times (5.2.5), as in tpcc-mysql: each client starts its next transaction at once,
---     so that a few clients keep a server busy;
+--   - there are no keying and think times (5.2.5) unless --terminals asks for them, as in tpcc-mysql: each client
+--     starts its next transaction at once, so that a few clients keep a server busy;
 --   - there is no terminal: what the specification has displayed is read from the database and then dropped;
 --   - a delivery is not queued (2.7.2): its client waits for it.
 -- There are no foreign keys: the tables are the specification's (1.3) with their primary keys and the two indexes that
@@ -19,9 +19,13 @@
 
 local ffi = require("ffi")
 
+ffi.cdef [[ int tpcc_usleep(unsigned) __asm__("usleep"); ]]
+
 sysbench.cmdline.options = {
    warehouses = {"number of warehouses", 1},
-   roam = {"draw the warehouse of each transaction at random, instead of one home warehouse for each client", false}
+   roam = {"draw the warehouse of each transaction at random, instead of one home warehouse for each client", false},
+   terminals = {"wait before and after each transaction as those who key and think; 10 clients for each warehouse then",
+                false}
 }
 
 local uniform = sysbench.rand.uniform
@@ -722,15 +726,30 @@ local function stock_level(input)
    connection:query("COMMIT")
 end
 
+-- 5.2.5.7: keying times, and means of think times.
 -- 5.2.4.2: each client takes its transactions from a shuffled deck of these 23 cards, and shuffles again when it is
 -- through: the shares are exact, 10/23 of new-order and payment each and 1/23 of each other one.
 local TRANSACTIONS = {
-   {name = "new_order", cards = 10, draw = draw_new_order, execute = new_order},
-   {name = "payment", cards = 10, draw = draw_payment, execute = payment},
-   {name = "order_stat", cards = 1, draw = draw_order_status, execute = order_status},
-   {name = "delivery", cards = 1, draw = draw_delivery, execute = delivery},
-   {name = "stock_level", cards = 1, draw = draw_stock_level, execute = stock_level}
+   {name = "new_order", cards = 10, draw = draw_new_order, execute = new_order, keying_s = 18, think_s = 12},
+   {name = "payment", cards = 10, draw = draw_payment, execute = payment, keying_s = 3, think_s = 12},
+   {name = "order_stat", cards = 1, draw = draw_order_status, execute = order_status, keying_s = 2, think_s = 10},
+   {name = "delivery", cards = 1, draw = draw_delivery, execute = delivery, keying_s = 2, think_s = 5},
+   {name = "stock_level", cards = 1, draw = draw_stock_level, execute = stock_level, keying_s = 2, think_s = 5}
 }
+
+-- 5.2.5.4: a think time is distributed exponentially, and at most 10 times its mean.
+local function draw_think_s(mean_s)
+   return math.min(-math.log(uniform(1, 1000000000) / 1e9), 10) * mean_s
+end
+
+-- bench/measured.lua has a function for it, since the wait is no part of the response time.
+local function wait(seconds)
+   if client_waits then
+      client_waits(seconds)
+   else
+      ffi.C.tpcc_usleep(seconds * 1e6)
+   end
+end
 
 local deck, card = {}, 0
 
@@ -764,6 +783,8 @@ end
 -- The transaction that is to be done and its inputs. They stay until it is done: sysbench repeats an event that ended
 -- with one of --mysql-ignore-errors, and drawing anew would favour the transactions that seldom are victims.
 local transaction, input
+-- How long the client thinks about its last transaction.
+local think_s = 0
 
 -- Executes one transaction, and leaves its name in the global transaction_kind for bench/measured.lua: it cannot return
 -- it, as sysbench ends the thread of an event that returns something. A new-order that is rolled back for its unused
@@ -771,6 +792,10 @@ local transaction, input
 function event()
    if not transaction then
       transaction = draw_transaction()
+      if sysbench.opt.terminals then
+         wait(think_s + transaction.keying_s)
+         think_s = draw_think_s(transaction.think_s)
+      end
       input = transaction.draw()
    end
    local ok, message = pcall(transaction.execute, input)

@@ -58,8 +58,10 @@ class Limits(unittest.TestCase):
 
     def test_disk(self):
         """The limits of a whole disk end with the context, also by an error; others, left by a killed process, too."""
-        file = self.root / "blkio.throttle.write_iops_device"
-        other = self.root / "blkio.throttle.read_bps_device"
+        (self.root / "blkio").mkdir()
+        file = self.root / "blkio/blkio.throttle.write_iops_device"
+        other = self.root / "blkio/blkio.throttle.read_bps_device"
+        file.write_text("")
         other.write_text("7:0 1")
         with self.assertRaises(KeyError), block_throttle.disk_throttled(self.root, "7:0", {file.name: "7:0 9"}):
             self.assertEqual((file.read_text(), other.read_text()), ("7:0 9", "7:0 0"))
