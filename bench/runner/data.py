@@ -96,12 +96,12 @@ def load(loaded, program, options, port):
         instance.resize_redo(LOAD_REDO_BYTES)
         # Servers differ in their default, and with it in what a comparison of strings costs.
         instance.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET latin1")
-        command = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
-        run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
+        words = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
+        run_sysbench([*words, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
                      f"loading the data of {loaded.workload.name}")  # fmt: skip
-        check_loaded(loaded.workload, command, instance, fresh / "check.log")
+        check_loaded(loaded.workload, words, instance, fresh / "check.log")
         if loaded.workload.age_transactions:
-            run_sysbench([*command, f"--threads={LOAD_CLIENTS}", "--time=0",
+            run_sysbench([*words, f"--threads={LOAD_CLIENTS}", "--time=0",
                           f"--events={loaded.workload.age_transactions}", "run"],
                          fresh / "ageing.log", f"ageing the data of {loaded.workload.name}")  # fmt: skip
         analyze(instance)

@@ -226,7 +226,8 @@ class Experiment:
     def try_devices(self):
         """Learn before anything is measured what this machine gives, so that all servers get the same."""
         for device in self.plan.devices:
-            with contextlib.ExitStack() as stack, subprocess.Popen([*DIES_WITH_US, "sleep", "infinity"]) as anyone:
+            with subprocess.Popen([*DIES_WITH_US, "sleep", "infinity"]) as anyone, contextlib.ExitStack() as stack:
+                # Before it is waited for, and before its limits end.
                 stack.callback(anyone.kill)
                 place, mounts, throttles = WORK, False, True
                 try:

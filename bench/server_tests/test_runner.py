@@ -160,8 +160,9 @@ class Runner(BenchTest):
     def test_load_that_fails_in_one_of_its_threads(self):
         """sysbench ends with status 0 then; what it has loaded is used for no run."""
         wrong = WORKLOAD.replace("table_size = 1000", 'table_size = 1000, mysql_storage_engine = "none"')
+        plan = self.plan("engine", wrong + DEVICE)
         for _ in range(2):
-            output = self.fails("run", self.plan("engine", wrong + DEVICE))
+            output = self.fails("run", plan)
             self.assertIn("loading the data of small failed; ", output)
             self.assertIn("Unknown storage engine", output)
 
@@ -191,7 +192,7 @@ class Runner(BenchTest):
             self.assertTrue(0 < run["figures"]["disk_writes_per_s"] <= 510, run["figures"]["disk_writes_per_s"])
         page = (self.results(plan) / "report.html").read_text()
         self.assertIn("other / fork", page)
-        self.assertIn("500 write iops, 20,000,000 write bytes/s; ext4 on a loop device", page)
+        self.assertIn("500 writes/s, 20,000,000 bytes/s written; ext4 on a loop device", page)
         compared = json.loads((self.results(plan) / "result.json").read_text())["comparisons"][0]["figures"]
         ratio = compared["mean_per_s"]["other"]["ratio"]["median"]
         means = [runs[f"disk.small.1.{server}"]["figures"]["mean_per_s"] for server in ("other", "fork")]
