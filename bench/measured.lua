@@ -14,10 +14,12 @@
 -- the server does (an open loop), and a response time counts from when the transaction was due: what a user waits. The
 -- times are dealt out to the clients beforehand. sysbench's own --rate has one queue for all clients, which ends the run
 -- when it holds 100,000 transactions, and no way to read how long each has waited.
--- A script whose clients wait in a closed loop as users do calls the global client_waits(seconds) at the begin of event():
--- the response time counts from the end of the wait, and until when the client waits stands in FOLDER/waits/<number>
--- (8 bytes, a double, seconds of CLOCK_MONOTONIC), so that it does not look like one whose transaction takes so long.
 -- With --burst-arrivals the rate is that in the last --burst-length seconds of every --burst-period seconds.
+--
+-- Waits: a script whose clients wait in a closed loop, as users do, calls the global client_waits(seconds) at the begin of
+-- event(). The response time counts from the end of the wait, and until when the client waits stands in
+-- FOLDER/waits/<number> (8 bytes, a double, seconds of CLOCK_MONOTONIC), so that it does not look like one whose
+-- transaction takes so long.
 
 local ffi = require("ffi")
 
@@ -111,6 +113,7 @@ local wakes = ffi.new("double[1]")
 local waits_file
 
 function client_waits(seconds)
+   assert(sysbench.opt.arrivals == 0, "clients that wait of their own will follow no arrivals")
    if not waits_file then
       local path = string.format("%s/waits/%d", sysbench.opt.records, sysbench.tid)
       waits_file = ffi.C.measured_creat(path, 420)
@@ -119,9 +122,7 @@ function client_waits(seconds)
    wakes[0] = now() + seconds
    assert(ffi.C.measured_pwrite(waits_file, wakes, 8, 0) == 8, "the end of a wait cannot be written")
    sleep_until(wakes[0])
-   if sysbench.opt.arrivals == 0 then
-      started = now()
-   end
+   started = now()
 end
 
 function event(...)

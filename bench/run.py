@@ -20,6 +20,7 @@ from plan import read_plan
 
 
 def run(arguments):
+    write_report = report_writer()
     plan = read_plan(arguments.plan)
     folder = arguments.output or RESULTS / arguments.plan.stem
     experiment = Experiment(plan, folder.absolute(), arguments.without_device_models)
@@ -30,14 +31,16 @@ def run(arguments):
             say(f"what is done is kept in {folder}; the same command goes on there; {sys.argv[0]} report {folder} "
                 "shows it")  # fmt: skip
         raise
-    report(folder)
+    write_report(folder)
 
 
-def report(folder):
-    # Here, since nothing else needs the package that draws plots.
-    from report import write
-
-    write(folder)
+def report_writer():
+    """Needs the packages that draw plots, which nothing else does."""
+    try:
+        from report import write
+    except ImportError as error:
+        raise Failure(f"{error}: make packages") from error
+    return write
 
 
 def show(arguments):
@@ -66,7 +69,7 @@ def command_line():
     commands.add_parser("report").add_argument("folder", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "report":
-        report(arguments.folder)
+        report_writer()(arguments.folder)
     else:
         {"run": run, "show": show}[arguments.command](arguments)
 

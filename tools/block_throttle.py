@@ -98,10 +98,16 @@ def controller_enabled(parent):
 def lift(device, root=CGROUPS):
     """Take the limits of version 1 off a whole disk. A loop device keeps them from one file to the next, and so those
     that a killed process has left, too."""
+    failures = []
     for name, _ in NAMES.values():
         file = root / "blkio" / f"blkio.throttle.{name}_device"
-        if file.exists():
-            write(file, f"{device} 0")
+        try:
+            if file.exists():
+                write(file, f"{device} 0")
+        except Failure as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
 
 
 @contextlib.contextmanager
@@ -125,7 +131,7 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
     device = device_of(path)
     parent, files = settings(root, device, limits)
     is_version_2 = parent == root
-    if not files and (is_version_2 or not is_own_disk):
+    if not files:
         yield
         return
     if not os.access(parent / "cgroup.procs", os.W_OK):

@@ -28,6 +28,13 @@ def say(text):
     print(f"spillway: {text}", flush=True)
 
 
+def end_by_signal(number, _):
+    # A terminal that is closed sends two: the second would end what the first has begun to set back.
+    for other in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main(function, *arguments):
     """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
 
@@ -35,7 +42,7 @@ def main(function, *arguments):
     for end in (signal.SIGTERM, signal.SIGHUP):
         # Under nohup it stays ignored.
         if signal.getsignal(end) is not signal.SIG_IGN:
-            signal.signal(end, lambda number, _: sys.exit(128 + number))
+            signal.signal(end, end_by_signal)
     try:
         function(*arguments)
     except (Failure, OSError, ValueError) as failure:

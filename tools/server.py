@@ -34,6 +34,7 @@ ERROR_LOG = VAR / "error.log"
 PROGRAMS = BUILD / "fork/release/runtime_output_directory"
 WORKLOAD = REPO / "bench/workloads/insert12.lua"
 DATABASE = "insert12"
+ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 FIRST_PORT = 13970
 PORTS = 1000
 # A new data directory with its redo logs takes about 200 MiB; the short load adds what 20 s can write.
@@ -198,7 +199,7 @@ def start():
 
 def take_signals(mask):
     """In a process that is about to become mysqld: a signal that waits was meant for this tool, which ends it."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING_SIGNALS:
         # To ignore a signal is to drop one that waits.
         signal.signal(number, signal.SIG_IGN)
         signal.signal(number, signal.SIG_DFL)
@@ -221,7 +222,7 @@ def start_locked():
     say("starting mysqld")
     log_begin = error_log_size()
     # An interrupt waits until it is known which process there is to end.
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     process = subprocess.Popen(
         [program("mysqld"), f"--defaults-file={CONFIG}"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,

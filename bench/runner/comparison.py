@@ -35,7 +35,6 @@ def scalar_figures(by_server):
 def compare(by_server):
     """{figure: {server: its spread, with the spread of its ratio to the first server}}."""
     reference = next(iter(by_server))
-    by_repetition = {run["repetition"]: run["figures"] for run in by_server[reference]}
     found = {}
     for key in scalar_figures(by_server):
         found[key] = {}
@@ -43,28 +42,36 @@ def compare(by_server):
             spread = figures.spread(values(runs, key))
             if spread is None:
                 continue
-            pairs = [(run["figures"].get(key), by_repetition.get(run["repetition"], {}).get(key)) for run in runs]
-            ratio = figures.ratios([own for own, _ in pairs], [other for _, other in pairs])
+            ratio = figures.spread(ratios(by_server, server, key).values())
             found[key][server] = {**spread, "ratio": ratio if server != reference else None}
     return found
 
 
+def ratios(by_server, server, key):
+    """A server's figure over the first server's of the same repetition: {repetition: ratio, or None}."""
+    base = {run["repetition"]: run["figures"].get(key) for run in next(iter(by_server.values()))}
+    return {run["repetition"]: figures.ratio(run["figures"].get(key), base.get(run["repetition"]))
+            for run in by_server[server]}  # fmt: skip
+
+
 def throughput_ratios(sections):
-    """Each server's throughput over the reference's of the same repetition, of all workloads and devices together:
-    {server: [ratios]}. sections are those of comparisons()."""
+    """The ratios of throughput of all workloads and devices together: {server: [ratios]}. sections are {server: runs}
+    each; an open loop is left out, where the throughput is what the plan asks for."""
     found = {}
-    for _, _, by_server in sections:
-        (_, reference), *others = by_server.items()
-        base = {run["repetition"]: run["figures"]["mean_per_s"] for run in reference}
-        for server, runs in others:
-            pairs = [(run["figures"]["mean_per_s"], base.get(run["repetition"])) for run in runs]
-            found.setdefault(server, []).extend(own / other for own, other in pairs if other)
+    for by_server in sections:
+        reference, *others = by_server
+        if by_server[reference][0]["arrivals_per_s"]:
+            continue
+        for server in others:
+            known = [one for one in ratios(by_server, server, "mean_per_s").values() if one is not None]
+            found.setdefault(server, []).extend(known)
     return found
 
 
 def differs(of_servers, reference, server):
     """Whether, in every repetition, a server differs from the reference by more than this from itself."""
-    noise, ratio = of_servers.get(reference), of_servers.get(server, {}).get("ratio")
-    if not noise or not ratio or not noise["median"] or ratio["of"] < 2:
+    own, noise = of_servers.get(server), of_servers.get(reference)
+    ratio = own and own["ratio"]
+    if not noise or not ratio or not noise["median"] or ratio["of"] < max(2, own["of"]):
         return False
     return ratio["min"] > noise["max"] / noise["median"] or ratio["max"] < noise["min"] / noise["median"]

@@ -54,7 +54,7 @@ def loaded_for(workload, family, options):
 
 
 def sysbench_version():
-    return subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return command("sysbench", "--version")
 
 
 def sysbench_command(script, instance, options):

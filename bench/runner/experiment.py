@@ -22,13 +22,12 @@ import filesystem
 import result
 from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
 from instance import Instance, identify, remove_leftovers
-from plan import SYSBENCH_SCRIPTS
+from load import MEASURED, Load
 from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
 TOOLS = (block_throttle, common)
 RESULTS = data.BENCH / "results"
-MEASURED = REPO / "bench/measured.lua"
 POLL_S = 0.25
 PROGRESS_S = 15
 # How long transactions that began within the window are waited for.
@@ -89,10 +88,9 @@ def matched(path, pattern):
 def environment():
     """What a figure depends on and no plan says."""
     git = ["git", "-C", str(REPO)]
-    unchanged = subprocess.run([*git, "diff", "--quiet", "HEAD"], capture_output=True, check=False).returncode == 0
     return {
         "date": time.strftime("%Y-%m-%d %H:%M %z"),
-        "commit": first_line(*git, "rev-parse", "HEAD") + ("" if unchanged else " and changes"),
+        "commit": first_line(*git, "describe", "--always", "--abbrev=40", "--dirty= and changes"),
         "cpu": matched("/proc/cpuinfo", r"^model name\s*: (.*)"),
         "cores": os.cpu_count(),
         "memory": matched("/proc/meminfo", r"^MemTotal:\s*(.*)"),
@@ -105,86 +103,26 @@ def environment():
     }
 
 
-class Load:
-    """The load generator, running while the context lasts."""
-
-    def __init__(self, run, instance, folder, arrivals, burst_arrivals):
-        self.clients = run.workload.clients
-        self.records = folder / "records"
-        self.waits = self.records / "waits"
-        self.log = folder / "sysbench.log"
-        options = run.workload.options | {
-            "records": self.records, "threads": self.clients, "time": 0, "report-interval": 10,
-            "arrivals": arrivals, "burst_arrivals": burst_arrivals, "burst_period": run.workload.burst_period_s,
-            "burst_length": run.workload.burst_length_s,
-        }  # fmt: skip
-        self.command = [*DIES_WITH_US, *data.sysbench_command(MEASURED, instance, options), "run"]
-        self.environment = os.environ | {"SPILLWAY_WORKLOAD": script_for_lua(run.workload.script)}
-
-    def __enter__(self):
-        self.waits.mkdir(parents=True)
-        with open(self.log, "w") as file:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=file,
-                                            stderr=subprocess.STDOUT, env=self.environment,
-                                            start_new_session=True)  # fmt: skip
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-
-    def check_alive(self):
-        if (status := self.process.poll()) is not None:
-            raise Failure(f"sysbench ended with status {status}; {self.log}:\n{data.last_lines(self.log)}")
-
-    def files(self):
-        """One for each client."""
-        return [path for path in self.records.iterdir() if path != self.waits]
-
-    def transactions(self):
-        """How many have ended since the begin."""
-        return sum(path.stat().st_size for path in self.files()) // figures.RECORD.size
-
-    def clients_behind(self, moment):
-        """How many clients have not yet ended one that began, or was due, after that time, and do not wait of their own
-        will until then: those may have one from before on their way, or waiting."""
-        return self.clients - sum(
-            max(last_begin_s(path), waits_until_s(self.waits / path.name)) > moment for path in self.files()
-        )
-
-    def all_records(self):
-        return [record for path in self.files() for record in figures.read_records(path.read_bytes())]
-
-
-def last_begin_s(path):
-    """When the last transaction that a client has ended began, or was due; 0 if none has ended."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        whole = size - size % figures.RECORD.size
-        if not whole:
-            return 0
-        file.seek(whole - figures.RECORD.size)
-        ((end_us, response_us, _),) = figures.read_records(file.read(figures.RECORD.size))
-        return (end_us - response_us) / 1e6
-
-
-def waits_until_s(path):
-    """Until when a client waits before its next transaction; 0 if it has never waited."""
-    content = path.read_bytes() if path.exists() else b""
-    return figures.WAIT.unpack(content)[0] if len(content) == figures.WAIT.size else 0
-
-
-def script_for_lua(script):
-    """As bench/measured.lua takes it: sysbench's own scripts by name, since they belong to its search path."""
-    return script.stem if script.is_relative_to(SYSBENCH_SCRIPTS) else str(script)
-
-
 def disk_of(path):
     """The disk whose counters are sampled; "" where the path is on none, as in memory."""
     try:
         return block_throttle.device_of(path)
     except Skip:
         return ""
+
+
+def throttled(device, process_id, place):
+    """A context in which the device's limits hold for a process and what it has in place."""
+    return block_throttle.throttled(process_id, place, device.limits, is_own_disk=place != WORK)
+
+
+def empty(folder):
+    """Remove what is in a folder. The folder itself is what other commands wait for."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 class Experiment:
@@ -214,20 +152,25 @@ class Experiment:
         WORK.mkdir(parents=True, exist_ok=True)
         with flocked(WORK, "runs a benchmark in this checkout"):
             self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
-            self.take_folder()
+            self.check_unchanged()
             filesystem.remove(WORK)
+            empty(WORK)
             block_throttle.remove_leftovers()
             remove_leftovers()
             self.try_devices()
             self.try_options()
+            self.take_folder()
             for repetition in self.repetitions():
                 self.carry_out_repetition(repetition)
 
     def try_devices(self):
         """Learn before anything is measured what this machine gives, so that all servers get the same."""
+        unfinished = {run.device.name for run in self.runs if not self.finished(run)}
         for device in self.plan.devices:
+            if device.name not in unfinished:
+                continue
             with subprocess.Popen([*DIES_WITH_US, "sleep", "infinity"]) as anyone, contextlib.ExitStack() as stack:
-                # Before it is waited for, and before its limits end.
+                # It is waited for when the stack has ended.
                 stack.callback(anyone.kill)
                 place, mounts, throttles = WORK, False, True
                 try:
@@ -237,11 +180,10 @@ class Experiment:
                 except (Skip, Failure) as why:
                     self.do_without(device, why)
                 try:
-                    stack.enter_context(self.throttled(device, anyone.pid, place))
+                    stack.enter_context(throttled(device, anyone.pid, place))
                 except (Skip, Failure) as why:
-                    if device.limits != block_throttle.Limits():
-                        self.do_without(device, why)
-                        throttles = False
+                    self.do_without(device, why)
+                    throttles = False
                 self.given[device.name] = mounts, throttles
 
     def try_options(self):
@@ -307,7 +249,6 @@ class Experiment:
 
     def take_folder(self):
         """Begin a folder of results, or go on in one that was begun with the same plan and the same programs."""
-        self.check_unchanged()
         made_with = {
             "plan": sha256_of(self.plan.path),
             "devices": {device.name: dataclasses.asdict(device) for device in self.plan.devices},
@@ -315,11 +256,13 @@ class Experiment:
             "scripts": {str(path): sha256_of(path) for path in self.files_used() if path.suffix},
             "sysbench": data.sysbench_version(),
             "kernel": platform.release(),
-            "without_device_models": self.without_device_models,
+            "given": {device: list(given) for device, given in self.given.items()},
         }
         marker = self.folder / "made-with.json"
         if marker.exists():
             before = json.loads(marker.read_text())
+            # Those whose runs are done were not tried.
+            made_with["given"] = before.get("given", {}) | made_with["given"]
             if before != made_with:
                 differs = ", ".join(key for key in made_with if before.get(key) != made_with[key])
                 raise Failure(
@@ -329,9 +272,10 @@ class Experiment:
             return
         if self.folder.exists() and any(self.folder.iterdir()):
             raise Failure(f"{self.folder} has files and was not made by this command; name another with --output")
+        found = environment()
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.plan.path, self.folder / "plan.toml")
-        (self.folder / "environment.json").write_text(json.dumps(environment(), indent=1))
+        (self.folder / "environment.json").write_text(json.dumps(found, indent=1))
         marker.write_text(json.dumps(made_with, indent=1))
 
     def seconds_left(self, warmup_s=None):
@@ -400,10 +344,6 @@ class Experiment:
             raise Failure(f"{device.name}: {why}; to go on with the machine's own disk: --without-device-models")
         say(f"without a device model: {device.name}: {why}")
 
-    def throttled(self, device, process_id, place):
-        """A context in which the device's limits hold for a process and what it has in place."""
-        return block_throttle.throttled(process_id, place, device.limits, is_own_disk=place != WORK)
-
     def measure(self, stack, run, program, options, source, folder):
         mounts, throttles = self.given[run.device.name]
         place = WORK
@@ -419,8 +359,8 @@ class Experiment:
         arrivals, burst_arrivals = self.arrivals(run)
         with contextlib.ExitStack() as loaded:
             began = time.strftime("%Y-%m-%d %H:%M:%S %z")
-            if throttles and run.device.limits != block_throttle.Limits():
-                loaded.enter_context(self.throttled(run.device, instance.process.pid, place))
+            if throttles:
+                loaded.enter_context(throttled(run.device, instance.process.pid, place))
             sampler = loaded.enter_context(Sampler(instance, disk_of(copied), folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
@@ -432,24 +372,33 @@ class Experiment:
                 period = run.workload.burst_period_s
                 watch.until(time.monotonic() // period * period + period, "waiting for the next period of bursts")
             begin = time.monotonic()
-            watch.until(begin + self.plan.measured_s, "measuring")
-            clients_behind = watch.grace(begin + self.plan.measured_s)
+            end = begin + self.plan.measured_s
+            watch.until(end, "measuring")
+            behind = watch.grace(end)
             status = instance.sql("SHOW ENGINE INNODB STATUS")
         (folder / "innodb-status.txt").write_text("\n".join("\t".join(row) for row in status) + "\n")
         checked = self.check(run, instance, folder)
         instance.stop()
         records = load.all_records()
         seconds = self.plan.measured_s
-        bursts = (burst_arrivals, run.workload.burst_period_s, run.workload.burst_length_s) if burst_arrivals else None
-        due = figures.due_in_seconds(arrivals, bursts, begin, seconds) if arrivals else None
+        due, missing = None, len(behind)
+        if arrivals:
+            period = run.workload.burst_period_s, run.workload.burst_length_s
+            bursts = (burst_arrivals, *period) if burst_arrivals else None
+            due = [figures.due_between(arrivals, bursts, begin + i, begin + i + 1) for i in range(seconds)]
+            # Each client has its own arrivals, and one of them at least is on its way.
+            missing = sum(
+                max(1, round(figures.due_between(arrivals, bursts, max(last, begin), end) / run.workload.clients))
+                for last in behind
+            )
         return {
             "device": run.device.name, "workload": run.workload.name, "server": run.server.name,
             "repetition": run.repetition, "version": program.version, "sha256": program.sha256, "options": options,
             "settings": settings, "redo_capacity_bytes": capacity, "clients": run.workload.clients, "began": began,
             "measured_s": self.plan.measured_s, "is_throttled": throttles, "is_mounted": mounts,
-            "clients_behind": clients_behind, "arrivals_per_s": arrivals,
+            "clients_behind": len(behind), "arrivals_per_s": arrivals,
             "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
-            "figures": result.window_figures(records, sampler.samples, begin, seconds, due, clients_behind),
+            "figures": result.window_figures(records, sampler.samples, begin, seconds, due, missing),
             "series": result.series(records, sampler.samples, load_begin, begin, seconds),
         }  # fmt: skip
 
@@ -513,8 +462,8 @@ class Watch:
 
     def grace(self, moment):
         """Until every transaction that began before that time has ended, and there is a sample after it, or GRACE_S are
-        over; how many clients were then still behind."""
-        while (behind := self.load.clients_behind(moment)) or self.sampler.latest()["time"] <= moment:
+        over; those who were then still behind, as Load.behind() has them."""
+        while (behind := self.load.behind(moment)) or self.sampler.latest()["time"] <= moment:
             if time.monotonic() > moment + GRACE_S:
                 break
             self.look("waiting for the last transactions")

@@ -62,10 +62,12 @@ def stability(counts, due=None):
     stalled = [count < of * STALL_PCT / 100 for count, of in zip(counts, expected, strict=True)]
     shares = [count / of for count, of in zip(counts, expected, strict=True) if of]
     half = len(counts) // 2
+    halves = [sum(counts[part]) / sum(expected[part]) if sum(expected[part]) else 0
+              for part in (slice(0, half), slice(half, None))]  # fmt: skip
     return {
         "mean_per_s": mean,
         # Whether it still changes: a load that ages its data, a warm-up that was too short.
-        "second_half_over_first": sum(counts[-half:]) / sum(counts[:half]) if sum(counts[:half]) else None,
+        "second_half_over_first": halves[1] / halves[0] if halves[0] else None,
         "stddev_over_mean": statistics.pstdev(shares) / statistics.fmean(shares) if sum(shares) else None,
         "worst_second_per_s": min(counts),
         "worst_second_over_mean": min(shares) if mean else None,
@@ -86,33 +88,28 @@ def longest_gap(times, begin, seconds):
 
 
 def response_times(responses_us, missing=0):
-    """Percentiles; missing is how many others there were that took longer than is known. A percentile that is among
-    those is None."""
-    ordered = sorted(responses_us) + [None] * missing
-    if not responses_us:
+    """Percentiles; missing is how many others there were that took longer than any that is known. A percentile that is
+    among those is infinite."""
+    ordered = sorted(responses_us) + [math.inf] * missing
+    if not ordered:
         return {}
-    found = {f"p{pct:g}_ms": in_ms(percentile(ordered, pct)) for pct in (50, 95, 99, 99.9)}
-    mean = None if missing else statistics.fmean(responses_us)
-    return found | {"longest_ms": in_ms(ordered[-1]), "mean_ms": in_ms(mean)}
+    found = {f"p{pct:g}_ms": percentile(ordered, pct) / 1000 for pct in (50, 95, 99, 99.9)}
+    return found | {"longest_ms": ordered[-1] / 1000, "mean_ms": statistics.fmean(ordered) / 1000}
 
 
-def in_ms(microseconds):
-    return None if microseconds is None else microseconds / 1000
-
-
-def due_in_seconds(arrivals, bursts, begin, seconds):
-    """How many transactions are due in each second of the window, on average. bursts are None, or (rate, period,
-    length) as bench/measured.lua has them: that rate in the last length seconds before each multiple of period."""
+def due_between(arrivals, bursts, begin, end):
+    """How many transactions are due between two times, on average. bursts are None, or (rate, period, length) as
+    bench/measured.lua has them: that rate in the last length seconds before each multiple of period."""
     if not bursts:
-        return [arrivals] * seconds
+        return arrivals * (end - begin)
     rate, period, length = bursts
 
     def burst_seconds(until):
         """The time within bursts from 0 to then."""
         return until // period * length + max(0, until % period - (period - length))
 
-    shares = [burst_seconds(begin + second + 1) - burst_seconds(begin + second) for second in range(seconds)]
-    return [rate * share + arrivals * (1 - share) for share in shares]
+    in_bursts = burst_seconds(end) - burst_seconds(begin)
+    return rate * in_bursts + arrivals * (end - begin - in_bursts)
 
 
 def resample(times, values, grid):
@@ -149,20 +146,13 @@ def spread(values):
     return {"median": statistics.median(known), "min": known[0], "max": known[-1], "of": len(known)}
 
 
-def median_interval(values, confidence=0.95):
-    """Where, with that confidence, the median lies of all the values that could be drawn: from and to; None where there
-    are too few (below 6 for 95 %). Independent values are each as likely above that median as below it, whatever their
-    distribution, so that the number of those below it is binomial (the sign test)."""
-    ordered = sorted(values)
-    count = len(ordered)
-    outside, tail = 0, 0.5**count
-    while 2 * tail <= 1 - confidence:
-        outside += 1
-        tail += math.comb(count, outside) * 0.5**count
-    return (ordered[outside - 1], ordered[count - outside]) if outside else None
+def sign_test(above, count):
+    """How probable it is, if a ratio is as often above 1 as below it, that of so many no more, or no more than that
+    below, are above."""
+    fewer = min(above, count - above)
+    return min(1, 2 * sum(math.comb(count, i) for i in range(fewer + 1)) / 2**count)
 
 
-def ratios(values, references):
-    """The ratio of each value to the reference of the same repetition, where both are known and that is not 0."""
-    pairs = zip(values, references, strict=True)
-    return spread([None if value is None or not reference else value / reference for value, reference in pairs])
+def ratio(value, reference):
+    """None where one of both is not known, or the reference is 0, or longer than is known."""
+    return None if value is None or not reference or math.isinf(reference) else value / reference

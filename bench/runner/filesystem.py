@@ -37,12 +37,18 @@ def remove(folder):
     if image.exists():
         for line in command("losetup", "--associated", image).splitlines():
             loop = Path(line.partition(":")[0])
-            number = loop.stat().st_rdev
-            block_throttle.lift(f"{os.major(number)}:{os.minor(number)}")
+            lift(loop)
             command("losetup", "--detach", loop)
         image.unlink()
     if mount.exists():
         mount.rmdir()
+
+
+def lift(loop):
+    """Take limits off a loop device, where this machine has such limits and lets us."""
+    number = loop.stat().st_rdev
+    with contextlib.suppress(Failure):
+        block_throttle.lift(f"{os.major(number)}:{os.minor(number)}")
 
 
 def unmount(mount):
@@ -72,6 +78,8 @@ def mounted(kind, size, folder):
         # With its blocks, so that it is the inner file system that is measured and not the growth of the outer file.
         command("fallocate", "--length", size, image)
         device = command("losetup", "--find", "--show", "--direct-io=on", image)
+        # A killed process may have left some on it, with another file.
+        lift(Path(device))
         command(*make, device)
         mount.mkdir()
         command("mount", "-o", options, device, mount)

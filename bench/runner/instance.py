@@ -48,10 +48,14 @@ class Program:
         return self.vendor == "mariadb"
 
     @property
+    def release(self):
+        return tuple(int(part) for part in re.findall(r"\d+", self.version)[:3])
+
+    @property
     def family(self):
         """Programs of one family serve each other's data directories. Releases of 8.0 do so upwards only."""
-        release = self.version.split("-")[0].split(".")
-        return f"{self.vendor}-{'.'.join(release if release[:2] == ['8', '0'] else release[:2])}"
+        alike = self.release if self.release[:2] == (8, 0) else self.release[:2]
+        return f"{self.vendor}-{'.'.join(map(str, alike))}"
 
     def companion(self, *names):
         """A program that comes with the server: beside it, in its installation, or in the path."""
@@ -216,12 +220,14 @@ class Instance:
             raise Failure(f"{self.program.path} ended with status {status}; {self.log} says:\n{self.errors()}")
 
     def check_options(self, options):
-        """End where the server does not know an option, without starting it. MariaDB cannot be asked so."""
-        if self.program.is_mariadb:
+        """End where the server does not know an option, without starting it. MariaDB cannot be asked so, nor can MySQL
+        before 8.0.16."""
+        if self.program.is_mariadb or self.program.release < (8, 0, 16):
             return
         self.configure(options)
         result = subprocess.run([*DIES_WITH_US, self.program.path, f"--defaults-file={self.config}",
-                                 "--validate-config"], capture_output=True, text=True, check=False)  # fmt: skip
+                                 "--validate-config"], capture_output=True, text=True, errors="replace",
+                                check=False)  # fmt: skip
         if result.returncode != 0:
             output = (result.stdout + result.stderr).strip()
             raise Failure(f"{self.program.path} does not take its options: {output}")

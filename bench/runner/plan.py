@@ -22,9 +22,10 @@ NUMBER = (int, float)
 # Options of every sysbench script that are the runner's: how long, how many clients, which server. Response times would
 # not hold what a transaction waits for its turn by sysbench's own rate.
 RUNNERS_SYSBENCH_OPTIONS = (
-    "threads", "events", "time", "warmup_time", "forced_shutdown", "rate", "report_interval", "report_checkpoints",
-    "records", "arrivals", "burst_arrivals", "burst_period", "burst_length", "db_driver", "mysql_host", "mysql_port",
-    "mysql_socket", "mysql_user", "mysql_password", "mysql_db", "mysql_dry_run",
+    "threads", "num_threads", "events", "max_requests", "time", "max_time", "warmup_time", "forced_shutdown", "rate",
+    "tx_rate", "report_interval", "report_checkpoints", "config_file", "records", "arrivals", "burst_arrivals",
+    "burst_period", "burst_length", "db_driver", "mysql_host", "mysql_port", "mysql_socket", "mysql_user",
+    "mysql_password", "mysql_db", "mysql_dry_run",
 )  # fmt: skip
 FILE_SIZE = re.compile(r"[1-9]\d*[KMGT]?")
 HINTS = {"rate": "; see the workload's 'arrivals'", "threads": "; see the workload's 'clients'"}
@@ -199,6 +200,8 @@ def read_workload(table):
     table.end()
     if not workload.script.exists():
         raise table.wrong(f"there is no script {workload.script}; sysbench's own come with it: make packages")
+    if workload.options.get("think_times") and (workload.is_open or workload.age_transactions):
+        raise table.wrong("clients that think follow no arrivals, and age no data")
     if workload.arrivals and workload.arrivals_pct:
         raise table.wrong("arrivals and arrivals_pct are two ways to say the same; give one")
     if workload.burst_arrivals and workload.burst_arrivals_pct:

@@ -1,6 +1,7 @@
 """The plots of a comparison, as PNG files."""
 
 import itertools
+import math
 
 import comparison
 import figures
@@ -104,7 +105,8 @@ def percentiles(path, title, by_server):
         places, medians, below, above = [], [], [], []
         for place, (key, _) in enumerate(PERCENTILES):
             spread = figures.spread(comparison.values(runs, key))
-            if spread:
+            # What took longer than is known has no place.
+            if spread and math.isfinite(spread["max"]):
                 places.append(place + (i - (len(by_server) - 1) / 2) * shift)
                 medians.append(spread["median"])
                 below.append(spread["median"] - spread["min"])

@@ -51,10 +51,11 @@ def stalls(counters):
     return found
 
 
-def response_times_by_kind(records):
+def response_times_by_kind(records, missing):
+    """missing is how many others there were; each may be of any kind."""
     kinds = sorted({kind for _, _, kind in records})
     return {
-        kind or "all": {"count": len(own)} | figures.response_times(own)
+        kind or "all": {"count": len(own)} | figures.response_times(own, missing)
         for kind in kinds
         for own in [[response for _, response, of_kind in records if of_kind == kind]]
     }
@@ -80,7 +81,8 @@ def share_pct(counters, name):
 
 
 def cpu_of_others_pct(counters):
-    """The share of the CPU that other programs on this machine took."""
+    """The share of the CPU that was neither the server's nor the load generator's: other programs, threads of the
+    kernel, interrupts."""
     ticks = [counters.get(f"machine.{name}_ticks") for name in ("all", "idle", "steal")]
     ticks += [counters.get(f"{whose}.{kind}_ticks") for whose in ("process", "load") for kind in ("user", "system")]
     if None in ticks or not ticks[0]:
@@ -89,19 +91,17 @@ def cpu_of_others_pct(counters):
     return max(0, 100 * (ticks[0] - sum(ticks[1:])) / ticks[0])
 
 
-def window_figures(records, samples, begin, seconds, due=None, clients_behind=0):
+def window_figures(records, samples, begin, seconds, due=None, missing=0):
     """The figures of a window. Transactions count where they end; response times are of those that began within the
     window, also if they ended after it, so that the end of the window hides no long one.
 
-    due is how many were due in each second, in an open loop; clients_behind, how many clients had not yet ended all of
-    theirs when they were no longer waited for. What was due and has no record then took longer than is known."""
+    due is how many were due in each second on average, in an open loop; missing, how many of the window had not ended
+    when they were no longer waited for: those took longer than is known."""
     end = begin + seconds
     ends = [end_us / 1e6 for end_us, _, _ in records]
     counts = figures.per_second(ends, begin, seconds)
     transactions = sum(counts)
     begun = [record for record in records if begin * 1e6 <= record[0] - record[1] < end * 1e6]
-    # In a closed loop a client has one transaction on its way.
-    missing = max(clients_behind, round(sum(due)) - len(begun) if due else 0) if clients_behind else 0
     counters = added(samples, begin, end)
     disk = device_figures(counters, seconds)
     new_orders = sum(
@@ -110,8 +110,8 @@ def window_figures(records, samples, begin, seconds, due=None, clients_behind=0)
     ticks = counters.get("process.user_ticks", 0) + counters.get("process.system_ticks", 0)
     return {
         "transactions": transactions,
-        # Below 1 where a server does not hold the rate.
-        **({"ended_over_due": per(transactions, sum(due))} if due else {}),
+        # Of what was due in fact, and not on average: below 1 where a server does not hold the rate.
+        **({"ended_over_due": per(transactions, len(begun) + missing)} if due else {}),
         **figures.stability(counts, due),
         **({"new_orders_per_min": new_orders * 60 / seconds} if new_orders else {}),
         **figures.response_times([response for _, response, _ in begun], missing),
@@ -136,10 +136,14 @@ def window_figures(records, samples, begin, seconds, due=None, clients_behind=0)
         "cpu_of_others_pct": cpu_of_others_pct(counters),
         **gauge("checkpoint_age", "bytes", samples, checkpoint_age, begin, end),
         **gauge("dirty", "pages", samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),
-        "by_kind": response_times_by_kind(begun),
+        "by_kind": response_times_by_kind(begun, missing),
         "stalls": stalls(counters),
         "counters_added": counters,
     }  # fmt: skip
+
+
+def in_ms(microseconds):
+    return None if microseconds is None else microseconds / 1000
 
 
 def series(records, samples, load_begin, begin, seconds):
@@ -158,8 +162,8 @@ def series(records, samples, load_begin, begin, seconds):
     return {
         "second": list(range(first, seconds)),
         "transactions": [len(of) for of in by_second],
-        "p99_ms": [figures.in_ms(figures.percentile(of, 99)) for of in by_second],
-        "longest_ms": [figures.in_ms(of[-1] if of else None) for of in by_second],
+        "p99_ms": [in_ms(figures.percentile(of, 99)) for of in by_second],
+        "longest_ms": [in_ms(of[-1] if of else None) for of in by_second],
         "checkpoint_age_bytes": line(checkpoint_age)[:-1],
         "dirty_pages": line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"))[:-1],
         "pages_flushed": figures.differences(written),

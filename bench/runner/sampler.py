@@ -15,7 +15,7 @@ DISK_FIELDS = (
     "in_flight", "io_ms", "weighted_io_ms",
 )  # fmt: skip
 
-LOAD_COUNTERS = ("load.user_ticks", "load.system_ticks")
+NO_LOAD = {"load.user_ticks": 0, "load.system_ticks": 0}
 
 
 def disk_counters(device):
@@ -109,7 +109,7 @@ class Sampler(threading.Thread):
         # What was counted belongs to a time between those two.
         found["time"] = (begin + time.monotonic()) / 2
         pid = self.instance.process.pid
-        load = cpu_counters(self.load_pid, "load") if self.load_pid else dict.fromkeys(LOAD_COUNTERS, 0)
+        load = cpu_counters(self.load_pid, "load") if self.load_pid else NO_LOAD
         return found | load | disk_counters(self.device) | process_counters(pid) | machine_counters()
 
     def run(self):

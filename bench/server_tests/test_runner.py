@@ -95,12 +95,15 @@ class Runner(BenchTest):
 
     def test_interrupt(self):
         plan = self.plan("interrupt", measured_s=60)
-        for end, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for end, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             with self.begin("run", plan) as tool:
                 self.wait_for(tool, "copying")
                 while "--records=" not in self.processes():
                     self.assertIsNone(tool.poll())
                 tool.send_signal(end)
+                if end == signal.SIGHUP:
+                    # A terminal that is closed sends two, and the second does not end what the first has begun.
+                    tool.send_signal(end)
                 output = tool.stdout.read()
             self.assertEqual(tool.returncode, status, output)
             self.assert_nothing_is_left()
@@ -118,7 +121,18 @@ class Runner(BenchTest):
             self.assertLess(time.monotonic(), deadline, self.processes())
         self.assertTrue((self.folder / "work/data").exists())
         (self.folder / "work/data/ibdata1").write_bytes(b"torn")
+        (self.folder / "work/of-another-kind").mkdir()
         self.works("run", plan)
+        self.assert_nothing_is_left()
+
+    def test_loaded_data_that_does_not_pass_the_check(self):
+        """What is loaded is checked by the workload's own check, if it has one."""
+        script = self.folder / "wrong.lua"
+        script.write_text("""sysbench.cmdline.commands = {
+           prepare = {function() end}, check = {function() error("no rows", 0) end}}""")
+        wrong = f'[workloads.small]\nscript = "{script}"\n'
+        output = self.fails("run", self.plan("wrong", wrong + DEVICE))
+        self.assertRegex(output, "the check of the data that was loaded for small failed(?s:.*)no rows")
         self.assert_nothing_is_left()
 
     def test_port_in_use(self):
@@ -192,6 +206,8 @@ class Runner(BenchTest):
             self.assertTrue(0 < run["figures"]["disk_writes_per_s"] <= 510, run["figures"]["disk_writes_per_s"])
         page = (self.results(plan) / "report.html").read_text()
         self.assertIn("other / fork", page)
+        self.assertIn("the servers are not equally durable: fork: innodb_flush_log_at_trx_commit=0, "
+                      "innodb_doublewrite=ON, no binary log; other: ", page)  # fmt: skip
         self.assertIn("500 writes/s, 20,000,000 bytes/s written; ext4 on a loop device", page)
         compared = json.loads((self.results(plan) / "result.json").read_text())["comparisons"][0]["figures"]
         ratio = compared["mean_per_s"]["other"]["ratio"]["median"]

@@ -12,6 +12,8 @@ from instance import DATABASE, Instance, identify
 from plan import BUILT, read_plan
 
 SYSBENCHS_OWN = ("oltp_write_only", "oltp_update_index", "oltp_read_write")
+# Of what plan.py calls a workload's own: the data of this one is aged.
+AGED = "oltp_update_index"
 WORKLOADS = {
     "insert12": {},
     "tpcc": {"warehouses": 2},
@@ -42,6 +44,7 @@ class Workloads(BenchTest):
         cls.tables = "".join(
             f'[workloads.{name}]\nscript = "{name}"\nclients = 8\n'
             f"options = {{ {', '.join(f'{option} = {value}' for option, value in options.items())} }}\n"
+            + ("age_transactions = 100\n" if name == AGED else "")
             for name, options in WORKLOADS.items()
         )
 
@@ -53,6 +56,12 @@ class Workloads(BenchTest):
         for name, run in runs.items():
             self.assertGreater(run["figures"]["transactions"], 0, name)
             self.assertEqual(run["check"] is None, name in SYSBENCHS_OWN, name)
+        (log,) = (self.folder / "loaded").glob("*/ageing.log")
+        self.assertIn(AGED, log.parent.name)
+        self.assertRegex(log.read_text(), r"total number of events: +100\b")
+        # The table at the top has all of them.
+        page = (self.results(plan) / "report.html").read_text()
+        self.assertIn("<td>dbstress_rw on disk</td>", page)
         for condition in (1, 2, 3, 4):
             self.assertIn(f"consistency condition {condition}: holds", runs["tpcc"]["check"])
         self.assertGreater(runs["tpcc"]["figures"]["new_orders_per_min"], 0)
@@ -62,6 +71,18 @@ class Workloads(BenchTest):
         count = {kind: of["count"] for kind, of in runs["dbstress_rw"]["figures"]["by_kind"].items()}
         # Each of 8 clients has at most one more of the one than of the other.
         self.assertLessEqual(abs(count["read"] - count["write"]), 8)
+
+    def test_think_times(self):
+        """20 clients key for 2 s at least, and then think: none has done more than two in 4 s, and none has waited in
+        its transaction."""
+        options = "options = { warehouses = 2, think_times = true }\n"
+        workload = f'[workloads.think]\nscript = "tpcc"\nclients = 20\n{options}'
+        plan = self.plan("think", workload + DEVICE, measured_s=4)
+        self.works("run", plan)
+        (run,) = self.runs(plan).values()
+        self.assertTrue(0 < run["figures"]["transactions"] < 40, run["figures"]["transactions"])
+        self.assertLess(run["figures"]["p50_ms"], 1500)
+        self.assertEqual(run["clients_behind"], 0)
 
     @contextlib.contextmanager
     def loaded(self, name):

@@ -1,5 +1,6 @@
 """The arithmetic of the benchmarks, on values that can be checked by hand."""
 
+import math
 import unittest
 
 import bench_modules  # noqa: F401
@@ -53,14 +54,18 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(late["worst_second_over_mean"], 0.09)
 
     def test_halves(self):
-        self.assertEqual(figures.stability([100, 100, 7, 50, 40])["second_half_over_first"], 0.45)
+        self.assertEqual(figures.stability([100, 100, 50, 40])["second_half_over_first"], 0.45)
+        # Halves of unequal length, and with more bursts in one.
+        self.assertAlmostEqual(figures.stability([50] * 5)["second_half_over_first"], 1)
+        self.assertAlmostEqual(figures.stability([10, 10, 40, 40], [10, 10, 40, 40])["second_half_over_first"], 1)
         self.assertIsNone(figures.stability([0, 0, 5, 5])["second_half_over_first"])
 
-    def test_due_in_seconds(self):
+    def test_due_between(self):
         """A period of 10 ends with its burst of 2.5: from 7.5, 17.5 and so on."""
-        self.assertEqual(figures.due_in_seconds(40, None, 3.3, 2), [40, 40])
-        self.assertEqual(figures.due_in_seconds(40, (200, 10, 2.5), 26, 5), [40, 120, 200, 200, 40])
-        self.assertAlmostEqual(sum(figures.due_in_seconds(40, (200, 10, 2.5), 3.14, 10)), 7.5 * 40 + 2.5 * 200)
+        self.assertAlmostEqual(figures.due_between(40, None, 3.3, 5.3), 80)
+        each = [figures.due_between(40, (200, 10, 2.5), second, second + 1) for second in range(26, 31)]
+        self.assertEqual(each, [40, 120, 200, 200, 40])
+        self.assertAlmostEqual(figures.due_between(40, (200, 10, 2.5), 3.14, 13.14), 7.5 * 40 + 2.5 * 200)
 
     def test_nothing_ever_happened(self):
         found = figures.stability([0, 0])
@@ -94,7 +99,8 @@ class Percentiles(unittest.TestCase):
     def test_response_times_that_are_not_known(self):
         """Of 10, the 2 longest."""
         found = figures.response_times([1000 * i for i in range(1, 9)], 2)
-        self.assertEqual((found["p50_ms"], found["p95_ms"], found["longest_ms"]), (5, None, None))
+        self.assertEqual((found["p50_ms"], found["p95_ms"], found["longest_ms"]), (5, math.inf, math.inf))
+        self.assertEqual(figures.response_times([], 1)["p50_ms"], math.inf)
 
     def test_response_times(self):
         found = figures.response_times([3000, 1000, 2000])
@@ -121,25 +127,19 @@ class Resampling(unittest.TestCase):
 
 
 class Ratios(unittest.TestCase):
-    def test_pairs_and_spread(self):
-        found = figures.ratios([110, 190, 90], [100, 200, 100])
-        self.assertAlmostEqual(found["median"], 0.95)
-        self.assertAlmostEqual(found["min"], 0.9)
-        self.assertAlmostEqual(found["max"], 1.1)
-        self.assertEqual(found["of"], 3)
-
     def test_unknown_and_zero(self):
-        self.assertEqual(figures.ratios([None, 0, 5], [1, 10, 0]), {"median": 0, "min": 0, "max": 0, "of": 1})
-        self.assertIsNone(figures.ratios([5], [0]))
+        self.assertEqual(figures.ratio(90, 100), 0.9)
+        self.assertEqual(figures.ratio(0, 10), 0)
+        for value, reference in ((None, 1), (1, None), (5, 0), (5, math.inf), (math.inf, math.inf)):
+            self.assertIsNone(figures.ratio(value, reference))
+        self.assertEqual(figures.ratio(math.inf, 5), math.inf)
 
-    def test_interval_of_the_median(self):
-        """Of 6 values all are needed: 2 * 0.5^6 = 3.1 %. Of 24, those from the 7th to the 18th: 2 * 1.1 %, where the
-        8th would be 2 * 3.2 %. Of 9, for a half, from the 3rd to the 7th: 2 * 9 %, where the 4th would be 2 * 25 %."""
-        self.assertIsNone(figures.median_interval([1, 2, 3, 4, 5]))
-        self.assertIsNone(figures.median_interval([]))
-        self.assertEqual(figures.median_interval([6, 1, 2, 3, 4, 5]), (1, 6))
-        self.assertEqual(figures.median_interval(range(1, 25)), (7, 18))
-        self.assertEqual(figures.median_interval(range(1, 10), 0.5), (3, 7))
+    def test_sign_test(self):
+        """Of 6, all or none: 2 * 0.5^6. Of 18, 6 or fewer: 2 * 0.1189, as tables of the binomial have it."""
+        self.assertAlmostEqual(figures.sign_test(0, 6), 0.03125)
+        self.assertAlmostEqual(figures.sign_test(6, 6), 0.03125)
+        self.assertAlmostEqual(figures.sign_test(6, 18), 0.238, places=3)
+        self.assertEqual(figures.sign_test(9, 18), 1)
 
     def test_spread(self):
         self.assertEqual(figures.spread([3, None, 1, 2]), {"median": 2, "min": 1, "max": 3, "of": 3})

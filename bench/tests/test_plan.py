@@ -1,10 +1,12 @@
 """Plans: those that come with the suite are read, and a mistake in one is named."""
 
+import contextlib
 import json
 import shutil
 import tempfile
 import types
 import unittest
+import unittest.mock as mock
 from pathlib import Path
 
 import bench_modules
@@ -13,6 +15,7 @@ import figures
 import plan
 from block_throttle import Limits
 from common import Failure, Skip
+from load import Load
 
 PLANS = bench_modules.BENCH / "plans"
 GOOD = """
@@ -111,6 +114,9 @@ class Plan(unittest.TestCase):
         self.wrong(r"'warmup_redo_writes' is nan", "measured_s = 5", "measured_s = 5\nwarmup_redo_writes = nan")
         self.wrong(r"size 'lots' is not a number of bytes", "model =", 'size = "lots"\nmodel =')
         self.wrong(r"'options.rate' is set by the runner; .*'arrivals'", "arrivals_pct = 75", "options = { rate = 5 }")
+        self.wrong(r"clients that think follow no arrivals", "arrivals_pct = 75",
+                   "arrivals_pct = 75\noptions = { think_times = true }")  # fmt: skip
+        self.wrong(r"'options.tx_rate' is set by the runner", "arrivals_pct = 75", "options = { tx_rate = 5 }")
         self.wrong(r"'options.mysql_db' is set by the runner", "arrivals_pct = 75", 'options = { mysql-db = "x" }')
         self.wrong(r"\[workloads.open\]: a percentage needs 'of'", 'of = "w"', "")
         self.wrong(r"arrivals and arrivals_pct are two ways", "arrivals_pct = 75", "arrivals_pct = 75\narrivals = 9")
@@ -136,7 +142,7 @@ class Plan(unittest.TestCase):
 class Grace(unittest.TestCase):
     """A client is waited for until it has ended one that began, or was due, after the window."""
 
-    def test_clients_behind(self):
+    def test_behind(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         # Ended after 100 and begun after it; ended after it, due before; a piece of a record; nothing at all.
         contents = (figures.RECORD.pack(102_000_000, 1_000_000, b""), figures.RECORD.pack(130_000_000, 31_000_000, b""),
@@ -146,13 +152,13 @@ class Grace(unittest.TestCase):
         waits = folder / "waits"
         waits.mkdir()
         load = types.SimpleNamespace(records=folder, waits=waits, clients=5)
-        load.files = lambda: experiment.Load.files(load)
-        self.assertEqual(experiment.Load.clients_behind(load, 100), 3)
-        self.assertEqual(experiment.Load.clients_behind(load, 98.9), 2)
+        load.files = lambda: Load.files(load)
+        self.assertEqual(sorted(Load.behind(load, 100)), [0, 0, 99])
+        self.assertEqual(sorted(Load.behind(load, 98.9)), [0, 0])
         # One that waits until after it has nothing on its way; one whose wait was over before may have.
         (waits / "1").write_bytes(figures.WAIT.pack(100.5))
         (waits / "3").write_bytes(figures.WAIT.pack(99.5))
-        self.assertEqual(experiment.Load.clients_behind(load, 100), 2)
+        self.assertEqual(sorted(Load.behind(load, 100)), [0, 0])
 
 
 class Folder(unittest.TestCase):
@@ -191,6 +197,35 @@ class Folder(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "no such groups; to go on .*--without-device-models"):
             one.do_without(one.plan.devices[0], Skip("no such groups"))
         experiment.Experiment(one.plan, self.results, True).do_without(one.plan.devices[0], Skip("no such groups"))
+
+    def test_devices_are_tried(self):
+        """What the machine does not give is an end, or, if we were told so, is known before the first run."""
+
+        @contextlib.contextmanager
+        def refused(*_, **__):
+            raise Skip("not here")
+            yield
+
+        self.plan_path.write_text(self.text + 'filesystem = "ext4"\n[devices.plain]\nmodel = "unlimited"\n')
+        with mock.patch("filesystem.mounted", refused), mock.patch("block_throttle.throttled", refused):
+            with self.assertRaisesRegex(Failure, "d: not here; to go on"):
+                self.experiment().try_devices()
+            one = experiment.Experiment(plan.read_plan(self.plan_path), self.results, True)
+            one.try_devices()
+        self.assertEqual(one.given, {"d": (False, False), "plain": (False, False)})
+        one.take_folder()
+        # Later the machine gives it: runs with it do not belong beside those without.
+        one.given["d"] = (True, True)
+        with self.assertRaisesRegex(Failure, r"begun with other things \(given\)"):
+            one.take_folder()
+        # Of what is done nothing is tried, and what was given is known.
+        one.given = {}
+        one.take_folder()
+        for run in one.runs:
+            one.path(run).mkdir(parents=True)
+            (one.path(run) / "run.json").write_text("{}")
+        with mock.patch("block_throttle.throttled", refused):
+            self.experiment().try_devices()
 
     def test_seconds_left_follow_what_runs_took(self):
         one = self.experiment()

@@ -1,5 +1,6 @@
 """What a run's records and samples come to: which transactions count, and what counters are read as."""
 
+import math
 import unittest
 
 import bench_modules  # noqa: F401
@@ -43,17 +44,19 @@ class Window(unittest.TestCase):
         """100 are due in a second and 50 are served: at the end of the window 500 of 1000 have ended, and 250 more are
         waited for. Half of them took no longer than is known; of the slowest it is only known that they took longer."""
         records = [record(BEGIN + 0.02 * i, 0.01 * i) for i in range(1, 751)]
-        found = result.window_figures(records, [sample(99), sample(111)], BEGIN, SECONDS, [100] * SECONDS, 16)
+        found = result.window_figures(records, [sample(99), sample(111)], BEGIN, SECONDS, [100] * SECONDS, 250)
         self.assertAlmostEqual(found["ended_over_due"], 0.5, places=2)
         self.assertAlmostEqual(found["p50_ms"], 5000, delta=50)
-        self.assertEqual([found[key] for key in ("p95_ms", "p99_ms", "longest_ms", "mean_ms")], [None] * 4)
+        unknown = ("p95_ms", "p99_ms", "longest_ms", "mean_ms")
+        self.assertEqual([found[key] for key in unknown], [math.inf] * 4)
+        self.assertEqual([found["by_kind"]["all"][key] for key in unknown], [math.inf] * 4)
         # With all of their records there is nothing that is not known.
         found = result.window_figures(records, [sample(99), sample(111)], BEGIN, SECONDS, [100] * SECONDS)
         self.assertEqual(found["longest_ms"], 7500)
 
     def test_client_that_stands_in_a_closed_loop(self):
         found = result.window_figures([record(101, 0.5)] * 999, [sample(99), sample(111)], BEGIN, SECONDS, None, 1)
-        self.assertEqual((found["p99.9_ms"], found["longest_ms"]), (500, None))
+        self.assertEqual((found["p99.9_ms"], found["longest_ms"]), (500, math.inf))
 
     def test_cpu_of_others(self):
         counters = {"machine.all_ticks": 200, "machine.idle_ticks": 100, "machine.steal_ticks": 20,
@@ -144,7 +147,8 @@ class Samples(unittest.TestCase):
 
 
 def run(server, repetition, **figures):
-    return {"device": "d", "workload": "w", "server": server, "repetition": repetition, "figures": figures}
+    return {"device": "d", "workload": "w", "server": server, "repetition": repetition, "figures": figures,
+            "arrivals_per_s": 0}  # fmt: skip
 
 
 class Comparison(unittest.TestCase):
@@ -162,10 +166,13 @@ class Comparison(unittest.TestCase):
         self.assertEqual(found["fork"]["of"], 3)
 
     def test_ratios_of_all_sections(self):
-        sections = [("d", "w", {"stock": [run("stock", 1, mean_per_s=100), run("stock", 2, mean_per_s=0)],
-                                "fork": [run("fork", 1, mean_per_s=90), run("fork", 2, mean_per_s=5)]}),
-                    ("d", "v", {"stock": [run("stock", 1, mean_per_s=10)]}),
-                    ("e", "w", {"stock": [run("stock", 1, mean_per_s=10)], "fork": [run("fork", 1, mean_per_s=12)]})]
+        sections = [
+            {"stock": [run("stock", 1, mean_per_s=100), run("stock", 2, mean_per_s=0)],
+             "fork": [run("fork", 1, mean_per_s=90), run("fork", 2, mean_per_s=5)]},
+            {"stock": [run("stock", 1, mean_per_s=10)]},
+            {"stock": [run("stock", 1, mean_per_s=10)], "fork": [run("fork", 1, mean_per_s=12)]},
+            {"stock": [run("stock", 1, mean_per_s=5) | {"arrivals_per_s": 5}], "fork": [run("fork", 1, mean_per_s=5)]},
+        ]  # fmt: skip
         self.assertEqual(comparison.throughput_ratios(sections), {"fork": [0.9, 1.2]})
 
     def test_what_one_server_does_not_count(self):
@@ -187,6 +194,16 @@ class Comparison(unittest.TestCase):
             found = comparison.compare(by_server)["mean_per_s"]
             self.assertEqual(comparison.differs(found, "stock", "fork"), expected, ratios)
         self.assertFalse(comparison.differs({}, "stock", "fork"))
+
+    def test_what_is_not_known_of_all_does_not_differ(self):
+        """Twice the reference took longer than is known."""
+        runs = [run("stock", i, p99_ms=of) for i, of in enumerate((10, 10, 11, math.inf))]
+        runs += [run("fork", i, p99_ms=of) for i, of in enumerate((5, 5, math.inf, 5))]
+        ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
+        found = comparison.compare(by_server)["p99_ms"]
+        self.assertEqual(found["fork"]["ratio"], {"median": 0.5, "min": 0.5, "max": math.inf, "of": 3})
+        self.assertEqual((found["stock"]["median"], found["stock"]["max"]), (10.5, math.inf))
+        self.assertFalse(comparison.differs(found, "stock", "fork"))
 
     def test_nothing_done_yet(self):
         self.assertEqual(comparison.comparisons(self.PLAN, []), [])

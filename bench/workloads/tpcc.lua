@@ -2,8 +2,8 @@
 --
 -- Source: the specification; a comment names the clause that a rule comes from. Not every rule of it holds here, so
 -- what this measures is not a TPC-C result and must not be called tpmC:
---   - there are no keying and think times (5.2.5) unless --terminals asks for them, as in tpcc-mysql: each client
---     starts its next transaction at once, so that a few clients keep a server busy;
+--   - without --think_times there are no keying and think times (5.2.5): each client starts its next transaction at
+--     once, as in tpcc-mysql, so that a few clients keep a server busy;
 --   - there is no terminal: what the specification has displayed is read from the database and then dropped;
 --   - a delivery is not queued (2.7.2): its client waits for it.
 -- There are no foreign keys: the tables are the specification's (1.3) with their primary keys and the two indexes that
@@ -24,8 +24,7 @@ ffi.cdef [[ int tpcc_usleep(unsigned) __asm__("usleep"); ]]
 sysbench.cmdline.options = {
    warehouses = {"number of warehouses", 1},
    roam = {"draw the warehouse of each transaction at random, instead of one home warehouse for each client", false},
-   terminals = {"wait before and after each transaction as those who key and think; 10 clients for each warehouse then",
-                false}
+   think_times = {"wait before and after each transaction as those who key and think; 10 clients a warehouse then", false}
 }
 
 local uniform = sysbench.rand.uniform
@@ -792,7 +791,7 @@ local think_s = 0
 function event()
    if not transaction then
       transaction = draw_transaction()
-      if sysbench.opt.terminals then
+      if sysbench.opt.think_times then
          wait(think_s + transaction.keying_s)
          think_s = draw_think_s(transaction.think_s)
       end
