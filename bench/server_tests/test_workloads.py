@@ -87,13 +87,15 @@ class Workloads(BenchTest):
     @contextlib.contextmanager
     def loaded(self, name):
         """A workload of test_each's plan, a server on a copy of its data, and a folder."""
-        found = list((self.folder / "loaded").glob(f"{name}-*/data"))
-        self.assertEqual(len(found), 1, "test_each loads it")
         (workload,) = (one for one in read_plan(self.folder / "each.toml").workloads if one.name == name)
+        program = identify(BUILT["fork"])
+        of_name = data.loaded_for(workload, program.family, {"innodb_buffer_pool_size": "128M"}).folder.name
+        found = self.folder / "loaded" / of_name / "data"
+        self.assertTrue(found.exists(), "test_each loads it")
         with tempfile.TemporaryDirectory(dir=self.folder) as place:
             folder = Path(place)
-            copied = data.copy(found[0], folder)
-            with Instance(identify(BUILT["fork"]), copied, folder, free_port()) as instance:
+            copied = data.copy(found, folder)
+            with Instance(program, copied, folder, free_port()) as instance:
                 instance.start({"innodb_buffer_pool_size": "128M", "skip_log_bin": True})
                 yield workload, instance, folder
 
