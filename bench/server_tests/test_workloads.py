@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import bench_run  # noqa: F401
 import data
 from bench_run import DEVICE, BenchTest, free_port
 from common import Failure
