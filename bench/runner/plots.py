@@ -1,5 +1,6 @@
 """The plots of a comparison, as PNG files."""
 
+import io
 import itertools
 import math
 
@@ -13,7 +14,7 @@ from PIL import Image
 
 PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("longest_ms", "longest"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-COLOURS_KEPT = 64
+COLOURS_KEPT = 16
 # Of the warm-up, how much the plots show.
 SHOWN_WARMUP_S = 60
 SMOOTHED_S = 5
@@ -22,10 +23,17 @@ THROUGHPUT = "transactions"
 
 def save(figure, path):
     """As PNG of few colours: lines need no more, and the page that holds all plots stays small."""
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=85)
     pyplot.close(figure)
     with Image.open(path) as image:
         image.convert("RGB").quantize(COLOURS_KEPT).save(path, optimize=True)
+
+
+def for_page(path):
+    """A plot as WebP, which is smaller than PNG, and the same."""
+    with Image.open(path) as image, io.BytesIO() as file:
+        image.convert("RGB").save(file, "WEBP", lossless=True, quality=100, method=6)
+        return file.getvalue()
 
 
 def shown_repetition(by_server):
@@ -49,17 +57,16 @@ def smoothed(values):
 
 
 def draw(axes, runs, shown, name, scale, colour, server):
-    """One server's line of a panel, of the repetition that is shown; the others are pale."""
+    """One server's line of a panel, of the repetition that is shown; of the others the means of throughput, pale."""
     chosen = next((run for run in runs if run["repetition"] == shown), runs[0])
+    if name != THROUGHPUT:
+        draw_line(axes, chosen, name, scale, color=colour, linewidth=1.3)
+        return
+    draw_line(axes, chosen, name, scale, color=colour, linewidth=0.8, alpha=0.7)
     for run in runs:
-        if run is not chosen:
-            draw_line(axes, run, name, scale, color=colour, linewidth=0.6, alpha=0.3)
-    is_throughput = name == THROUGHPUT
-    draw_line(axes, chosen, name, scale, color=colour, linewidth=0.8 if is_throughput else 1.3,
-              alpha=0.7 if is_throughput else 1, label=None if is_throughput else server)  # fmt: skip
-    if is_throughput:
-        means = {"series": chosen["series"] | {name: smoothed(chosen["series"][name])}}
-        draw_line(axes, means, name, scale, color=colour, linewidth=2.4, label=server)
+        means = {"series": run["series"] | {name: smoothed(run["series"][name])}}
+        look = {"linewidth": 2.4, "label": server} if run is chosen else {"linewidth": 1.2, "alpha": 0.35}
+        draw_line(axes, means, name, scale, color=colour, **look)
 
 
 def timeline(path, title, by_server):
@@ -92,7 +99,7 @@ def timeline(path, title, by_server):
     # Below the plots, where it hides no line.
     all_axes[-1].legend(*all_axes[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, -0.45),
                         ncols=len(by_server), frameon=False)  # fmt: skip
-    explained = f"repetition {shown}, thick: mean of {SMOOTHED_S} s; grey: warm-up; pale: other repetitions"
+    explained = f"repetition {shown}, thick: mean of {SMOOTHED_S} s; pale: that of the others; grey: warm-up"
     all_axes[0].set_title(f"{title}: {explained}", fontsize=11)
     all_axes[-1].set_xlabel("seconds from the begin of what is counted")
     save(figure, path)

@@ -213,8 +213,8 @@ def kind_table(by_server):
 
 
 def image(path, text):
-    encoded = base64.b64encode(path.read_bytes()).decode()
-    return f'<p><img alt="{html.escape(text)}" src="data:image/png;base64,{encoded}"></p>'
+    encoded = base64.b64encode(plots.for_page(path)).decode()
+    return f'<p><img alt="{html.escape(text)}" src="data:image/webp;base64,{encoded}"></p>'
 
 
 def durability(settings):
@@ -302,13 +302,14 @@ def limits_text(device):
     return text + (f"; {device['filesystem']} on a loop device" if device["filesystem"] else "")
 
 
-def rounded(value):
-    """For the JSON file: six digits tell more than was measured, and JSON has nothing infinite."""
+def rounded(value, digits):
+    """For the JSON file: more digits tell more than was measured, and JSON has nothing infinite."""
     if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
+        short = float(f"{value:.{digits}g}") if math.isfinite(value) else None
+        return int(short) if short is not None and short.is_integer() else short
     if isinstance(value, dict):
-        return {key: rounded(of) for key, of in value.items()}
-    return [rounded(of) for of in value] if isinstance(value, list) else value
+        return {key: rounded(of, digits) for key, of in value.items()}
+    return [rounded(of, digits) for of in value] if isinstance(value, list) else value
 
 
 def without_zeros(run):
@@ -385,8 +386,8 @@ began or, in an open loop, was due.</p>
         "title": plan["title"], "plan": plan, "environment": environment, "devices": devices,
         "comparisons": [{"device": device, "workload": workload, "figures": found}
                         for device, workload, _, found in compared],
-        "runs": [without_zeros(run) for run in runs],
+        "runs": rounded([without_zeros(run) for run in runs], 4),
         "discarded": discarded,
     }  # fmt: skip
-    (folder / "result.json").write_text(json.dumps(rounded(found)) + "\n")
+    (folder / "result.json").write_text(json.dumps(rounded(found, 6), separators=(",", ":")) + "\n")
     say(f"report: {folder / 'report.html'}")

@@ -41,7 +41,7 @@ class Runner(BenchTest):
             self.assertIn("redo_space", found["stalls"])
             self.assertTrue(run["is_steady"])
         page = (self.results(plan) / "report.html").read_text()
-        for text in ("small on disk", "data:image/png;base64,", "redo_space", "innodb_redo_log_capacity"):
+        for text in ("small on disk", "data:image/webp;base64,", "redo_space", "innodb_redo_log_capacity"):
             self.assertIn(text, page)
         self.assertNotIn("src=\"http", page)
         self.assertNotIn(str(self.folder), page)
