@@ -39,7 +39,7 @@ def report_writer():
     try:
         from report import write
     except ImportError as error:
-        raise Failure(f"{error} for {sys.executable}: make packages, and start bench/run.py itself, with the interpreter of its first line") from error
+        raise Failure(f"{error}: make packages; and let bench/run.py choose its interpreter") from error
     return write
 
 
