@@ -49,8 +49,11 @@ test-asan: asan ## our suites on the build with AddressSanitizer
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
 	@tools/mtr.py --suite=innodb,sys_vars,main
 
-bench: server stock ## run a plan of benchmarks, 10 minutes, or PLAN=bench/plans/...
-	@bench/run.py run $(or $(PLAN),bench/plans/quick.toml)
+bench: PLAN = bench/plans/quick.toml
+bench: packages ## run a plan of benchmarks, 10 minutes, or PLAN=bench/plans/...; BENCH_OPTIONS= are run.py's
+	@bench/run.py show $(PLAN) > /dev/null
+	@$(MAKE) --no-print-directory server stock
+	@bench/run.py run $(PLAN) $(BENCH_OPTIONS)
 
 aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 	@tools/aio_bench.py
@@ -64,7 +67,7 @@ patch-edit: ## a git repository, build/patch-edit, with one commit per patch
 patch-export: ## write its commits back to patches/
 	@tools/patchqueue.py export
 
-clean: ## remove build/: what was built, and an edit in build/patch-edit; var/ stays
+clean: ## remove build/: what was built, results of benchmarks, an edit in build/patch-edit; var/ stays
 	rm -rf build
 
 clean-source: ## remove the fork's source tree; the next build makes it anew

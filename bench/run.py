@@ -27,7 +27,7 @@ def run(arguments):
     try:
         experiment.carry_out()
     except (Failure, KeyboardInterrupt, SystemExit):
-        if any(experiment.finished(one) for one in experiment.runs):
+        if experiment.has_folder and any(experiment.finished(one) for one in experiment.runs):
             say(f"what is done is kept in {folder}; the same command goes on there; {sys.argv[0]} report {folder} "
                 "shows it")  # fmt: skip
         raise

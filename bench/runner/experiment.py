@@ -23,6 +23,7 @@ import result
 from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
 from instance import Instance, identify, remove_leftovers
 from load import MEASURED, Load
+from plan import check_arrivals
 from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
@@ -32,10 +33,8 @@ POLL_S = 0.25
 PROGRESS_S = 15
 # How long transactions that began within the window are waited for.
 GRACE_S = 30
-# How often a repetition is tried where the host takes more CPU time than the plan allows; the last try is kept.
+# How often a repetition is tried where the host takes more CPU time than the plan allows; the quietest is kept.
 NOISE_ATTEMPTS = 3
-# With fewer a second, a client could have none due for as long as GRACE_S, and would look as if it were behind.
-LEAST_ARRIVALS_OF_A_CLIENT = 0.5
 # What a run takes beside its window and the least warm-up, before one has shown it.
 GUESSED_OVERHEAD_S = 60
 # Upstream's counters of what a comparison is asked for, and that are off by default. Each server counts those it has.
@@ -133,6 +132,8 @@ class Experiment:
         self.runs = runs_of(plan)
         self.programs = {}
         self.stamps = None
+        # Whether the folder is known to be of this plan.
+        self.has_folder = False
         # What this machine gives of each device: (a file system of its own, its limits).
         self.given = {}
 
@@ -160,6 +161,7 @@ class Experiment:
             self.try_devices()
             self.try_options()
             self.take_folder()
+            self.has_folder = True
             for repetition in self.repetitions():
                 self.carry_out_repetition(repetition)
 
@@ -208,29 +210,41 @@ class Experiment:
         if all(self.finished(run) for run in runs):
             say(f"runs {first} to {first + len(runs) - 1} of {len(self.runs)} are done already")
             return
-        for attempt in range(1, NOISE_ATTEMPTS + 1):
+        noisy = self.folder / "noisy"
+        self.discard(noisy)
+        worst = []
+        for attempt in range(NOISE_ATTEMPTS):
             for run in runs:
                 shutil.rmtree(self.path(run), ignore_errors=True)
             for number, run in enumerate(runs, first):
                 self.number = number
                 self.check_unchanged()
                 self.one(run)
-            noise = {run.name: self.result(run)["figures"]["cpu_steal_pct"] or 0 for run in runs}
-            if max(noise.values()) <= self.plan.max_steal_pct:
-                return
-            text = ", ".join(f"{name} {steal:.0f} %" for name, steal in noise.items())
+            steal = {run.name: self.result(run)["figures"]["cpu_steal_pct"] or 0 for run in runs}
+            if result.is_quiet(steal.values(), self.plan.max_steal_pct):
+                break
+            text = ", ".join(f"{name} {pct:.0f} %" for name, pct in steal.items())
             say(f"noisy: CPU time that the host gave to others: {text}")
-            if attempt < NOISE_ATTEMPTS:
-                self.discard(runs)
+            worst.append(max(steal.values()))
+            for run in runs:
+                shutil.copytree(self.path(run), noisy / str(attempt) / run.name)
+        else:
+            for run in runs:
+                shutil.rmtree(self.path(run))
+                (noisy / str(worst.index(min(worst))) / run.name).rename(self.path(run))
+        self.discard(noisy)
 
-    def discard(self, runs):
-        """Leave the figures of a noisy repetition, which is done again, where the report shows them."""
+    def discard(self, noisy):
+        """Leave the figures of noisy repetitions, if there are, where the report shows them."""
+        if not noisy.exists():
+            return
         path = self.folder / "discarded.json"
         found = json.loads(path.read_text()) if path.exists() else []
-        for run in runs:
-            of_run = self.result(run)["figures"]
-            found.append({"run": run.name, **{key: of_run[key] for key in ("mean_per_s", "cpu_steal_pct")}})
+        for one in sorted(noisy.glob("*/*/run.json")):
+            of_run = json.loads(one.read_text())["figures"]
+            found.append({"run": one.parent.name, **{key: of_run[key] for key in ("mean_per_s", "cpu_steal_pct")}})
         path.write_text(json.dumps(found, indent=1))
+        shutil.rmtree(noisy)
 
     def files_used(self):
         """What a result depends on, beside the plan and the machine."""
@@ -308,9 +322,7 @@ class Experiment:
             if not peak:
                 raise Failure(f"{run.name}: {reference} has done nothing in {workload.of}, and a share of it is wanted")
         arrivals = workload.arrivals or peak * workload.arrivals_pct / 100
-        if 0 < arrivals < LEAST_ARRIVALS_OF_A_CLIENT * workload.clients:
-            raise Failure(f"{run.name}: {arrivals:.1f} transactions/s are too few for {workload.clients} clients; take "
-                          f"{int(arrivals / LEAST_ARRIVALS_OF_A_CLIENT) or 1}")  # fmt: skip
+        check_arrivals(run.name, workload.clients, arrivals)
         return arrivals, workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100
 
     def one(self, run):

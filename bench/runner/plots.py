@@ -14,19 +14,27 @@ from PIL import Image
 
 PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("longest_ms", "longest"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-COLOURS_KEPT = 16
+# What is kept of them beside greys: the colour, and lighter ones for lines that are pale, and for edges.
+SHARES_KEPT = (1, 0.75, 0.5, 0.3)
+GREYS_KEPT = (255, 238, 200, 150, 100, 50, 0)
 # Of the warm-up, how much the plots show.
 SHOWN_WARMUP_S = 60
 SMOOTHED_S = 5
 THROUGHPUT = "transactions"
 
 
-def save(figure, path):
+def save(figure, path, n_servers):
     """As PNG of few colours: lines need no more, and the page that holds all plots stays small."""
     figure.savefig(path, dpi=85)
     pyplot.close(figure)
+    kept = [value for grey in GREYS_KEPT for value in (grey, grey, grey)]
+    for colour in COLOURS[:n_servers]:
+        of_colour = bytes.fromhex(colour[1:])
+        kept += [round(share * value + (1 - share) * 255) for share in SHARES_KEPT for value in of_colour]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(kept)
     with Image.open(path) as image:
-        image.convert("RGB").quantize(COLOURS_KEPT).save(path, optimize=True)
+        image.convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def for_page(path):
@@ -102,7 +110,7 @@ def timeline(path, title, by_server):
     explained = f"repetition {shown}, thick: mean of {SMOOTHED_S} s; pale: that of the others; grey: warm-up"
     all_axes[0].set_title(f"{title}: {explained}", fontsize=11)
     all_axes[-1].set_xlabel("seconds from the begin of what is counted")
-    save(figure, path)
+    save(figure, path, len(by_server))
 
 
 def percentiles(path, title, by_server):
@@ -127,4 +135,4 @@ def percentiles(path, title, by_server):
     axes.set_title(f"{title}: median of the repetitions, least and greatest", fontsize=11)
     axes.grid(alpha=0.3, which="both", axis="y")
     axes.legend()
-    save(figure, path)
+    save(figure, path, len(by_server))

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import math
+import re
 import statistics
 import tomllib
 
@@ -11,6 +12,7 @@ import comparison
 import figures
 import plots
 from common import Failure, say
+from plan import DEFAULT_MAX_STEAL_PCT
 
 # Key of a figure, what it is called, its unit, which way is better, digits that are shown, what values are divided by.
 FIGURES = (
@@ -20,11 +22,11 @@ FIGURES = (
     ("worst_second_per_s", "worst second", "1/s", "more", 0, 1),
     ("worst_second_over_mean", "worst second over what was expected", "", "more", 2, 1),
     ("stddev_over_mean", "standard deviation over what was expected", "", "less", 2, 1),
-    ("seconds_below_50_pct", "seconds below 50 % of what was expected", "s", "less", 0, 1),
-    ("seconds_below_10_pct", "seconds below 10 % of what was expected", "s", "less", 0, 1),
-    ("seconds_at_zero", "seconds in which no transaction ended", "s", "less", 0, 1),
-    ("longest_below_50_pct_s", "longest time below 50 % of what was expected", "s", "less", 0, 1),
-    ("longest_below_10_pct_s", "longest time below 10 % of what was expected", "s", "less", 0, 1),
+    ("seconds_below_50_pct", "seconds below 50 % of what was expected", "s", "less", 1, 1),
+    ("seconds_below_10_pct", "seconds below 10 % of what was expected", "s", "less", 1, 1),
+    ("seconds_at_zero", "seconds in which no transaction ended", "s", "less", 1, 1),
+    ("longest_below_50_pct_s", "longest time below 50 % of what was expected", "s", "less", 1, 1),
+    ("longest_below_10_pct_s", "longest time below 10 % of what was expected", "s", "less", 1, 1),
     ("longest_gap_s", "longest time in which no transaction ended", "s", "less", 2, 1),
     ("p50_ms", "response time, median", "ms", "less", 1, 1),
     ("p95_ms", "response time, 95 %", "ms", "less", 1, 1),
@@ -55,8 +57,6 @@ FIGURES = (
     ("cpu_of_others_pct", "CPU time of neither server nor load: others, kernel, interrupts", "%", "", 1, 1),
     ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),
 )  # fmt: skip
-# Each repetition's ratio is as likely above that median as below: all n are on one side with 2 * 0.5^n.
-CHANCES = ", ".join(f"{100 - 200 * 0.5**n:.0f} % with {n} repetitions" for n in (2, 3, 4, 6))
 # With fewer, one that was always ahead would be so by chance once in 16 or more.
 SIGN_TEST_PAIRS = 6
 # What the table at the top shows.
@@ -65,6 +65,8 @@ GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
 NOISY_STEAL_PCT = 10
 LIMIT_UNITS = {"read_iops": "reads/s", "read_bytes_per_s": "bytes/s read", "write_iops": "writes/s",
                "write_bytes_per_s": "bytes/s written"}  # fmt: skip
+# What an absolute path has before its last name.
+PLACE = re.compile(r"^/.*/")
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 }
@@ -111,11 +113,11 @@ def noise_text(spread):
     return pale(f"{spread['min'] / spread['median']:.2f} to {spread['max'] / spread['median']:.2f}")
 
 
-def ratio_text(of_servers, reference, server, of):
+def ratio_text(of_servers, reference, server):
     ratio = of_servers.get(server, {}).get("ratio")
     if ratio is None:
         return ""
-    text = with_spread(ratio, 3, of=of)
+    text = with_spread(ratio, 3)
     return f"<b>{text}</b>" if comparison.differs(of_servers, reference, server) else text
 
 
@@ -136,7 +138,7 @@ def figure_rows(compared, repetitions, keys=None):
             better,
             *cells,
             noise_text(of_servers.get(reference)),
-            *(ratio_text(of_servers, reference, server, repetitions[server]) if better else "" for server in others),
+            *(ratio_text(of_servers, reference, server) if better else "" for server in others),
         ])  # fmt: skip
     return rows
 
@@ -290,7 +292,7 @@ def section(folder, device, workload, by_server, compared):
         image(timeline, f"{title}, second by second"), repetition_table(by_server),
         table(["", *figure_head(by_server)], figure_rows(compared, count_repetitions(by_server))),
         image(percentiles, f"{title}, response times"), kind_table(by_server), stall_table(by_server),
-        option_table(by_server, "options", "my.cnf"), option_table(by_server, "settings", "settings in effect"),
+        option_table(by_server, "my_cnf", "my.cnf"), option_table(by_server, "settings", "settings in effect"),
     ]  # fmt: skip
     return "".join(page)
 
@@ -322,6 +324,13 @@ def read_json(path):
     return json.loads(path.read_text())
 
 
+def read_run(path):
+    """What run.json has, and the my.cnf beside it without the places of this machine."""
+    lines = (path.parent / "my.cnf").read_text().splitlines()
+    settings = dict(line.split(" = ", 1) for line in lines if " = " in line)
+    return read_json(path) | {"my_cnf": {name: PLACE.sub("…/", value) for name, value in settings.items()}}
+
+
 def discarded_table(discarded):
     """Runs that were done again because the host took too much CPU time, so that none is hidden."""
     if not discarded:
@@ -332,17 +341,18 @@ def discarded_table(discarded):
             + table(["run", "transactions, 1/s", "CPU time that the host gave to others, %"], rows))  # fmt: skip
 
 
-def overall_text(sections):
+def overall_text(sections, most_steal_pct):
     """What all repetitions of all workloads and devices say of throughput together, where they are enough."""
     reference = next(iter(sections[0]))
     found = []
-    for server, ratios in comparison.throughput_ratios(sections).items():
+    for server, ratios in comparison.throughput_ratios(sections, most_steal_pct).items():
         if len(ratios) >= SIGN_TEST_PAIRS:
             above = sum(ratio > 1 for ratio in ratios)
-            found.append(f"<p>{server} in all {len(ratios)} pairs: more transactions than {reference} in {above} of "
-                         f"them, in the median {statistics.median(ratios):.3f} times as many. Between equal servers a "
-                         f"count so far from half of the pairs, or farther, has a probability of "
-                         f"{figures.sign_test(above, len(ratios)):.2f}.</p>")  # fmt: skip
+            probability = figures.sign_test(above, len(ratios))
+            found.append(f"<p>{server} in all {len(ratios)} quiet pairs: more transactions than {reference} in "
+                         f"{above} of them, in the median {statistics.median(ratios):.3f} times as many. Between equal "
+                         "servers a count so far from half of the pairs, or farther, has a probability of "
+                         f"{probability:.2f}.</p>")  # fmt: skip
     return "".join(found)
 
 
@@ -353,29 +363,34 @@ def write(folder):
     plan_text = (folder / "plan.toml").read_text()
     plan = tomllib.loads(plan_text)
     devices = read_json(folder / "made-with.json")["devices"]
-    runs = [read_json(path) for path in sorted(folder.glob("runs/*/run.json"))]
+    runs = [read_run(path) for path in sorted(folder.glob("runs/*/run.json"))]
     if not all("settings" in run for run in runs):
         raise Failure(f"{folder} was made by an earlier version of this tool, whose figures were others")
     if not runs:
         raise Failure(f"{folder} has no run that is done")
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
     environment = read_json(folder / "environment.json")
+    most_steal_pct = plan["run"].get("max_steal_pct", DEFAULT_MAX_STEAL_PCT)
     compared = [(*one, comparison.compare(one[2])) for one in comparison.comparisons(plan, runs)]
     sections = [section(folder, devices[device], *of_device) for device, *of_device in compared]
     discarded_path = folder / "discarded.json"
     discarded = read_json(discarded_path) if discarded_path.exists() else []
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
+    least = comparison.LEAST_REPETITIONS
+    verdict = ("A ratio in bold type lies outside of that noise in every repetition."
+               if plan["run"]["repetitions"] >= least else
+               f"With fewer than {least} repetitions no single ratio is called a difference: of equal servers many "
+               "would lie outside of that noise by chance.")  # fmt: skip
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
-<p>Figures are medians of the repetitions, with the least and the greatest; a ratio is of the two runs of one
-repetition, which followed one another. Noise is what the first server's own repetitions come to, over their median. A
-ratio in bold type lies outside of that noise in every repetition; with few repetitions some do by chance: the range of
-a ratio holds the median of all that could be measured here with a probability of {CHANCES}.
+<p>Figures are medians of the repetitions, with the least and the greatest; a ratio is of the runs of one
+repetition, which followed one another, the first server first. Noise is what the first server's own repetitions come
+to, over their median. {verdict}
 What is expected of a second is the mean or, in an open loop, what was due. Response times are from when a transaction
 began or, in an open loop, was due.</p>
 {glance_table(compared, plan["servers"]) if len(compared) > 1 else ""}
-{overall_text([by_server for _, _, by_server, _ in compared])}
+{overall_text([by_server for _, _, by_server, _ in compared], most_steal_pct)}
 {"".join(sections)}
 {discarded_table(discarded)}
 <h2>Plan</h2><details><summary>{html.escape(plan["title"])}</summary><pre>{html.escape(plan_text)}</pre></details>

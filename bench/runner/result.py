@@ -9,6 +9,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SECTOR_BYTES = 512
 # The kinds of stall that the fork counts: Innodb_stall_<kind>_count and _time_us.
 STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_time_us"
+# With more CPU time that the host gives to others, no process' time is known as well as that of the others is small.
+MOST_STEAL_PCT = 2
 # New-order transactions are what TPC-C counts.
 TPCC_KIND = "new_order"
 
@@ -80,12 +82,21 @@ def share_pct(counters, name):
     return None if ticks is None else 100 * ticks
 
 
+def is_quiet(steal_pcts, most_pct):
+    """Whether the runs of a repetition can be held against one another: none has more than that of its CPU time given
+    to others by the host, nor more than the half of that more than another one."""
+    return max(steal_pcts) <= most_pct and max(steal_pcts) - min(steal_pcts) <= most_pct / 2
+
+
 def cpu_of_others_pct(counters):
     """The share of the CPU that was neither the server's nor the load generator's: other programs, threads of the
     kernel, interrupts."""
     ticks = [counters.get(f"machine.{name}_ticks") for name in ("all", "idle", "steal")]
     ticks += [counters.get(f"{whose}.{kind}_ticks") for whose in ("process", "load") for kind in ("user", "system")]
     if None in ticks or not ticks[0]:
+        return None
+    # A process is charged part of the time that the host took while it ran.
+    if 100 * ticks[2] / ticks[0] > MOST_STEAL_PCT:
         return None
     # The kernel's sums are not read in one moment.
     return max(0, 100 * (ticks[0] - sum(ticks[1:])) / ticks[0])

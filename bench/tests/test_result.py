@@ -59,11 +59,13 @@ class Window(unittest.TestCase):
         self.assertEqual((found["p99.9_ms"], found["longest_ms"]), (500, math.inf))
 
     def test_cpu_of_others(self):
-        counters = {"machine.all_ticks": 200, "machine.idle_ticks": 100, "machine.steal_ticks": 20,
+        counters = {"machine.all_ticks": 200, "machine.idle_ticks": 116, "machine.steal_ticks": 4,
                     "process.user_ticks": 30, "process.system_ticks": 10, "load.user_ticks": 15,
                     "load.system_ticks": 5}  # fmt: skip
         self.assertEqual(result.cpu_of_others_pct(counters), 10)
         self.assertEqual(result.cpu_of_others_pct(counters | {"process.user_ticks": 60}), 0)
+        # With more steal the processes' times hold too much of it.
+        self.assertIsNone(result.cpu_of_others_pct(counters | {"machine.steal_ticks": 5}))
         del counters["load.user_ticks"]
         self.assertIsNone(result.cpu_of_others_pct(counters))
 
@@ -151,6 +153,12 @@ def run(server, repetition, **figures):
             "arrivals_per_s": 0}  # fmt: skip
 
 
+class Quiet(unittest.TestCase):
+    def test_is_quiet(self):
+        for steals, quiet in (((0, 0), True), ((20, 10), True), ((20, 9.9), False), ((21, 20), False), ((3,), True)):
+            self.assertEqual(result.is_quiet(steals, 20), quiet, steals)
+
+
 class Comparison(unittest.TestCase):
     PLAN = {"devices": {"d": {}}, "workloads": {"w": {}}, "servers": {"stock": {}, "fork": {}}}  # noqa: RUF012
 
@@ -172,8 +180,9 @@ class Comparison(unittest.TestCase):
             {"stock": [run("stock", 1, mean_per_s=10)]},
             {"stock": [run("stock", 1, mean_per_s=10)], "fork": [run("fork", 1, mean_per_s=12)]},
             {"stock": [run("stock", 1, mean_per_s=5) | {"arrivals_per_s": 5}], "fork": [run("fork", 1, mean_per_s=5)]},
+            {"stock": [run("stock", 1, mean_per_s=10)], "fork": [run("fork", 1, mean_per_s=7, cpu_steal_pct=11)]},
         ]  # fmt: skip
-        self.assertEqual(comparison.throughput_ratios(sections), {"fork": [0.9, 1.2]})
+        self.assertEqual(comparison.throughput_ratios(sections, 20), {"fork": [0.9, 1.2]})
 
     def test_what_one_server_does_not_count(self):
         runs = [run("stock", 1, waits=None, name="x"), run("fork", 1, waits=3, name="y")]
@@ -185,9 +194,10 @@ class Comparison(unittest.TestCase):
 
     def test_what_differs_is_outside_of_the_noise(self):
         """The reference's repetitions are 10 % below and 20 % above their median."""
-        for ratios, expected in (((1.3, 1.4, 1.21), True), ((1.3, 1.4, 1.19), False), ((0.8, 0.89, 0.7), True),
-                                 ((0.95, 1.1, 1), False)):  # fmt: skip
-            means = (90, 100, 120)
+        for ratios, expected in (((1.3, 1.4, 1.21, 1.3), True), ((1.3, 1.4, 1.19, 1.3), False),
+                                 ((0.8, 0.89, 0.7, 0.8), True), ((0.95, 1.1, 1, 1), False),
+                                 ((1.3, 1.4, 1.3), False)):  # fmt: skip
+            means = (90, 100, 120, 100)[: len(ratios)]
             runs = [run("stock", i, mean_per_s=mean) for i, mean in enumerate(means)]
             runs += [run("fork", i, mean_per_s=means[i] * ratio) for i, ratio in enumerate(ratios)]
             ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
@@ -201,9 +211,16 @@ class Comparison(unittest.TestCase):
         runs += [run("fork", i, p99_ms=of) for i, of in enumerate((5, 5, math.inf, 5))]
         ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
         found = comparison.compare(by_server)["p99_ms"]
-        self.assertEqual(found["fork"]["ratio"], {"median": 0.5, "min": 0.5, "max": math.inf, "of": 3})
+        self.assertIsNone(found["fork"]["ratio"])
         self.assertEqual((found["stock"]["median"], found["stock"]["max"]), (10.5, math.inf))
         self.assertFalse(comparison.differs(found, "stock", "fork"))
+
+    def test_no_ratio_where_the_reference_is_0(self):
+        """The other repetitions, in which it is not, would say the contrary."""
+        runs = [run("stock", i, worst=of) for i, of in enumerate((0, 96))]
+        runs += [run("fork", i, worst=of) for i, of in enumerate((39, 28))]
+        ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
+        self.assertIsNone(comparison.compare(by_server)["worst"]["fork"]["ratio"])
 
     def test_nothing_done_yet(self):
         self.assertEqual(comparison.comparisons(self.PLAN, []), [])
