@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -295,6 +296,8 @@ def run():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=PARTS)
     LOGS.mkdir(parents=True, exist_ok=True)
+    # A script's background job begins with this signal ignored, and so would the tools that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if run_parts(PARTS[parser.parse_args().set]):
         sys.exit(1)
 
