@@ -1,6 +1,6 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
-.PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan upstream-tests install \
+.PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench upstream-tests install \
         patch-edit patch-export bench aio-bench clean clean-source
 MAKEFLAGS += --no-print-directory
 # The build calls tools from its own folder.
@@ -42,6 +42,9 @@ test: packages ## everything that CI runs
 
 test-debug: debug ## our suites and the upstream list on the debug build
 	@tools/runtests.py debug
+
+test-bench: server stock ## all of the benchmarks' tests on servers
+	@tools/runtests.py bench
 
 test-asan: asan ## our suites on the build with AddressSanitizer
 	@tools/runtests.py asan

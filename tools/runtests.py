@@ -3,10 +3,11 @@
 
     runtests.py check    lint, policy tests and the tools' and the benchmarks' own tests: no server
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
-                         directory's way from stock to the fork and back, the development server, libaio made to fail,
-                         the benchmarks; and, unless the release build had to be compiled, what only a debug build can
-                         run
+                         directory's way from stock to the fork and back, the development server, libaio made to fail;
+                         unless the release build had to be compiled, what only a debug build can run; the benchmarks'
+                         workloads, and the first of their runner's tests
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
+    runtests.py bench    all of the benchmarks' tests on servers
     runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
 
 The last line is 'N passed, N failed, N skipped'. A part that ends in an error counts as one failed test. Logs are in
@@ -43,6 +44,15 @@ DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
 START = time.monotonic()
 # The tests of ours that CI repeats with InnoDB's assertions: pages through all arrays, crash and recovery.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status"]
+# Those of the benchmarks that CI runs: each workload with its check, a whole run with its report, a server that ends in it,
+# the limits of a device. The others are of what only a change to the runner can break: make test-bench.
+BENCH_TESTS = [
+    "test_runner.Runner.test_run_report_and_again",
+    "test_runner.Runner.test_server_that_dies",
+    "test_runner.Runner.test_two_servers_on_a_device",
+    "test_workloads.Workloads.test_each",
+    "test_workloads.Workloads.test_wrong_data",
+]
 
 
 def run_logged(name, *command, cwd=REPO):
@@ -121,11 +131,14 @@ def policy_tests():
     return int(re.search(r"\[  PASSED  \] (\d+) test", output).group(1)), 0, 0
 
 
-def python_tests(folder):
-    """The tests in a folder, by unittest: each failure is shown with its traceback."""
+def python_tests(folder, names=None):
+    """The tests in a folder, or those named of them, by unittest: each failure is shown with its traceback."""
 
     def part():
-        suite = unittest.TestLoader().discover(str(folder), top_level_dir=str(folder))
+        loader = unittest.TestLoader()
+        suite = loader.discover(str(folder), top_level_dir=str(folder))
+        if names:
+            suite = loader.loadTestsFromNames(names)
         result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
         bad = len(result.failures) + len(result.errors)
         for test, why in result.skipped:
@@ -251,12 +264,14 @@ ALL = [
     ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release", long=False),
     ("server tests", python_tests(TOOLS / "server_tests")),
-    ("benchmarks on servers", python_tests(REPO / "bench/server_tests")),
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
+    ("benchmarks on servers", python_tests(REPO / "bench/server_tests", BENCH_TESTS)),
 ]
-PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug", long=True), "asan": our_mtr_parts("asan")}
+BENCH = [("benchmarks on servers", python_tests(REPO / "bench/server_tests"))]
+PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug", long=True), "bench": BENCH,
+         "asan": our_mtr_parts("asan")}  # fmt: skip
 
 
 def run_parts(parts):
