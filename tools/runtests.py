@@ -44,7 +44,7 @@ DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
 START = time.monotonic()
 # The tests of ours that CI repeats with InnoDB's assertions: pages through all arrays, crash and recovery.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status"]
-# Those of the benchmarks that CI runs: each workload with its check, a whole run with its report, a server that ends in it,
+# Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.
 BENCH_TESTS = [
     "test_runner.Runner.test_run_report_and_again",
