@@ -1,0 +1,193 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file policy/extend0ahead.h
+Which data files are extended before an insert needs it, and by how much. */
+
+#ifndef extend0ahead_h
+#define extend0ahead_h
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "extend0size.h"
+
+namespace spw {
+
+/** A file has room for its growth of so many seconds, or is extended. A step of
+AUTOEXTEND_SIZE = 64M was seen to take up to 11 s on a volume of 12 MB a second
+on which others write, too. */
+constexpr double EXTEND_HORIZON_S = 15.0;
+
+/** How long until half of a growth that has ended is forgotten. Loads come in
+bursts: the fastest of the last time is what the next one may be like. */
+constexpr double EXTEND_GROWTH_HALF_LIFE_S = 30.0;
+
+/** Below it, bytes a second, a file does not grow. An extent of 1 MiB in an
+hour is twice as much. */
+constexpr double EXTEND_GROWTH_MIN = 128.0;
+
+/** A file is extended by no more than so much at a time: what is not used after
+all is lost to others. */
+constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
+
+/** A tablespace at a time; bytes, if not said otherwise. */
+struct Extend_look {
+  /** Of a clock that only goes forward: seconds. */
+  double now_s;
+
+  /** The file's size in its header, and the largest that it may become. */
+  uint64_t size;
+  uint64_t size_max;
+
+  /** How many units there are that nothing is in: on upstream's list of free
+  ones, and those that it has not come to yet. */
+  uint64_t n_unused;
+
+  /** A unit: 64 or more pages (FSP_EXTENT_SIZE), also where pages are
+  row-compressed and small. */
+  uint64_t unit_bytes;
+
+  /** An extent: what a file is extended by, at the least. */
+  uint64_t extent_bytes;
+
+  /** What may be taken of the file system: extend_disk_room(). */
+  uint64_t disk_room;
+};
+
+/** @param[in]  look  a tablespace
+@return what an insert may take before it extends the file: bytes. Upstream
+keeps two units and a hundredth for undo logs and for cleaning
+(fsp_reserve_free_extents()). */
+constexpr uint64_t extend_free_bytes(const Extend_look &look) {
+  const uint64_t kept = 2 + look.size / look.unit_bytes / 100;
+  return (look.n_unused > kept ? look.n_unused - kept : 0) * look.unit_bytes;
+}
+
+/** What is remembered of a tablespace from one look to the next. */
+struct Extend_history {
+  /** Whether there was one. */
+  bool is_known{false};
+
+  double now_s{0.0};
+
+  /** What was in use then: bytes. What upstream keeps is not: it grows with
+  each extension. */
+  uint64_t used{0};
+
+  /** How fast that has grown lately: bytes a second. */
+  double growth{0.0};
+};
+
+/** Why a file is extended, or not. */
+enum class Extend_reason {
+  /** innodb_extend_ahead_pct is 0. */
+  OFF,
+  /** Not seen to grow, or not for long. */
+  NOT_GROWING,
+  /** Smaller than an extent: upstream adds single pages to it. */
+  TOO_SMALL,
+  /** There is room enough. */
+  ENOUGH,
+  /** The free share is below innodb_extend_ahead_pct. */
+  SHARE,
+  /** At this growth its room is used up within EXTEND_HORIZON_S. */
+  GROWTH,
+  /** It would be extended, but the file system is nearly full. */
+  DISK_NEARLY_FULL,
+  /** It would be extended, but is as large as may be. */
+  AT_LIMIT
+};
+
+/** What decide_extend_ahead() says. */
+struct Extend_decision {
+  Extend_reason reason;
+
+  /** What the file shall become: bytes, whole extents; 0 if it stays. */
+  uint64_t target;
+};
+
+/** @param[in]  history  what is remembered; may be new
+@param[in]  look     the tablespace now
+@return what is to be remembered */
+inline Extend_history extend_history(const Extend_history &history,
+                                     const Extend_look &look) {
+  Extend_history now{
+      .is_known = true,
+      .now_s = look.now_s,
+      .used = look.size - std::min(look.size, look.n_unused * look.unit_bytes),
+      .growth = 0.0};
+  const double elapsed_s = look.now_s - history.now_s;
+  if (!history.is_known || elapsed_s <= 0.0) {
+    now.growth = history.growth;
+    return now;
+  }
+  const double rate =
+      now.used > history.used
+          ? static_cast<double>(now.used - history.used) / elapsed_s
+          : 0.0;
+  now.growth = std::max(
+      rate, history.growth * std::exp2(-elapsed_s / EXTEND_GROWTH_HALF_LIFE_S));
+  return now;
+}
+
+/** Decide whether a file is extended ahead of its inserts, and how far.
+@param[in]  ahead_pct  innodb_extend_ahead_pct: 0 to 100
+@param[in]  look       the tablespace now
+@param[in]  history    extend_history() of this look
+@return the size, and why */
+inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
+                                           const Extend_look &look,
+                                           const Extend_history &history) {
+  if (ahead_pct == 0) {
+    return {Extend_reason::OFF, 0};
+  }
+  if (history.growth < EXTEND_GROWTH_MIN) {
+    return {Extend_reason::NOT_GROWING, 0};
+  }
+  if (look.size < look.extent_bytes) {
+    return {Extend_reason::TOO_SMALL, 0};
+  }
+  const auto soon = static_cast<uint64_t>(
+      std::min(history.growth * EXTEND_HORIZON_S,
+               static_cast<double>(EXTEND_AHEAD_MAX_BYTES)));
+  /* An insert may ask for three extents beside what upstream keeps, and one of
+  those that it has not come to yet holds no rows but what describes the others:
+  twice FSP_FREE_ADD is more than what is left when upstream extends. */
+  const uint64_t least = 2 * EXTEND_FREE_ADD * look.extent_bytes;
+  const uint64_t free = extend_free_bytes(look);
+  const bool is_soon_full = free < std::max(soon, least);
+  const bool is_share_low = static_cast<double>(free) <
+                            static_cast<double>(look.size) * ahead_pct / 100.0;
+  if (!is_soon_full && !is_share_low) {
+    return {Extend_reason::ENOUGH, 0};
+  }
+  /* Twice what is used up soon, so that the next look finds enough; but a file
+  is doubled at most, so that many small ones that grow little do not fill the
+  disk. */
+  const uint64_t wanted = std::min(
+      look.size,
+      std::clamp(2 * soon, least, std::max(EXTEND_AHEAD_MAX_BYTES, least)));
+  const uint64_t limit = look.size_max - look.size_max % look.extent_bytes;
+  if (limit <= look.size) {
+    return {Extend_reason::AT_LIMIT, 0};
+  }
+  const uint64_t target =
+      std::min(limit, round_up(look.size + wanted, look.extent_bytes));
+  if (target - look.size > look.disk_room) {
+    return {Extend_reason::DISK_NEARLY_FULL, 0};
+  }
+  return {is_soon_full ? Extend_reason::GROWTH : Extend_reason::SHARE, target};
+}
+
+}  // namespace spw
+
+#endif /* extend0ahead_h */

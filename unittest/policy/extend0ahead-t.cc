@@ -1,0 +1,268 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "policy/extend0ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace spw {
+namespace {
+
+constexpr uint64_t MIB = uint64_t{1} << 20;
+constexpr uint64_t GIB = uint64_t{1} << 30;
+
+constexpr Extend_look LOOK{.now_s = 100.0,
+                           .size = GIB,
+                           .size_max = 64 * 1024 * GIB,
+                           .n_unused = 100,
+                           .unit_bytes = MIB,
+                           .extent_bytes = MIB,
+                           .disk_room = 100 * GIB};
+
+Extend_history growing(double bytes_per_s) {
+  return {.is_known = true, .now_s = 100.0, .used = 0, .growth = bytes_per_s};
+}
+
+TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
+  Extend_look look = LOOK;
+  Extend_history history = extend_history({}, look);
+  EXPECT_TRUE(history.is_known);
+  EXPECT_EQ(history.growth, 0.0);
+
+  look.now_s += 2.0;
+  look.n_unused -= 20;
+  history = extend_history(history, look);
+  EXPECT_DOUBLE_EQ(history.growth, 10.0 * MIB);
+
+  /* Slower now: the faster counts, and is forgotten by halves. */
+  look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
+  look.n_unused -= 30;
+  history = extend_history(history, look);
+  EXPECT_DOUBLE_EQ(history.growth, 5.0 * MIB);
+
+  /* Rows were deleted. */
+  look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
+  look.n_unused += 40;
+  history = extend_history(history, look);
+  EXPECT_DOUBLE_EQ(history.growth, 2.5 * MIB);
+}
+
+TEST(ExtendHistory, AnExtensionIsNoGrowth) {
+  Extend_history history = extend_history({}, LOOK);
+  Extend_look look = LOOK;
+  look.now_s += 1.0;
+  look.size += 500 * MIB;
+  look.n_unused += 500;
+  EXPECT_EQ(extend_history(history, look).growth, 0.0);
+}
+
+TEST(ExtendHistory, OddLooks) {
+  Extend_look look = LOOK;
+  look.n_unused = 1025;
+  const Extend_history history = extend_history(growing(5.0), look);
+  EXPECT_EQ(history.used, 0u);
+  /* No time has passed. */
+  EXPECT_EQ(history.growth, 5.0);
+}
+
+TEST(ExtendAhead, FreeBytes) {
+  struct {
+    uint64_t size, n_unused, free;
+  } const cases[] = {{10 * MIB, 0, 0},
+                     {10 * MIB, 2, 0},
+                     {10 * MIB, 3, MIB},
+                     {1000 * MIB, 12, 0},
+                     {1000 * MIB, 50, 38 * MIB}};
+  for (const auto &one : cases) {
+    Extend_look look = LOOK;
+    look.size = one.size;
+    look.n_unused = one.n_unused;
+    EXPECT_EQ(extend_free_bytes(look), one.free) << one.size;
+  }
+  /* Pages of 1 KiB: an extent has 16 units. */
+  Extend_look look = LOOK;
+  look.size = 10 * MIB;
+  look.unit_bytes = 64 * 1024;
+  look.n_unused = 5;
+  EXPECT_EQ(extend_free_bytes(look), 2u * 64 * 1024);
+}
+
+/* When upstream extends: fsp_reserve_free_extents(), for what an insert asks
+for at most, if nothing is listed. */
+bool upstream_extends(uint64_t n_units, uint64_t n_listed, uint64_t n_above) {
+  constexpr uint64_t ASKED = 3;
+  const uint64_t usable =
+      n_listed + (n_above > 0 ? n_above - 1 - (n_above - 1) / 256 : 0);
+  return usable <= 2 + 2 * n_units / 200 + ASKED;
+}
+
+TEST(ExtendAhead, BeforeUpstream) {
+  for (const uint64_t n_units : {16, 64, 500, 5000}) {
+    for (uint64_t n_unused = 0; n_unused < n_units; ++n_unused) {
+      for (uint64_t n_listed = 0; n_listed <= n_unused && n_listed < 8;
+           ++n_listed) {
+        if (!upstream_extends(n_units, n_listed, n_unused - n_listed)) {
+          continue;
+        }
+        Extend_look look = LOOK;
+        look.size = n_units * MIB;
+        look.n_unused = n_unused;
+        EXPECT_EQ(decide_extend_ahead(1, look, growing(200.0)).reason,
+                  Extend_reason::GROWTH)
+            << n_units << " " << n_unused;
+      }
+    }
+  }
+}
+
+TEST(ExtendAhead, Reasons) {
+  struct {
+    uint32_t pct;
+    uint64_t size, free, disk_room, size_max;
+    double growth;
+    Extend_reason reason;
+    uint64_t target;
+  } const cases[] = {
+      {0, GIB, 0, GIB, 9 * GIB, 1e9, Extend_reason::OFF, 0},
+      {5, GIB, 0, GIB, 9 * GIB, 0.0, Extend_reason::NOT_GROWING, 0},
+      {5, GIB, 100 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::ENOUGH, 0},
+      /* 5 % of 1 GiB are 51.2 MiB; 30 s of growth are added. */
+      {5, GIB, 51 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::SHARE,
+       GIB + 30 * MIB},
+      {1, GIB, 51 * MIB, GIB, 9 * GIB, 4.0 * MIB, Extend_reason::GROWTH,
+       GIB + 120 * MIB},
+      /* Eight extents are the least that is kept free, and added. */
+      {1, 10 * MIB, 7 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH,
+       18 * MIB},
+      {1, 10 * MIB, 8 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::ENOUGH, 0},
+      /* A file is doubled at most, and left alone below an extent. */
+      {1, 2 * MIB, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, 4 * MIB},
+      {1, MIB - 1, 0, GIB, 9 * GIB, 200.0, Extend_reason::TOO_SMALL, 0},
+      /* The most that is added at a time. */
+      {1, GIB, 51 * MIB, 9 * GIB, 9 * GIB, 4e9, Extend_reason::GROWTH, 2 * GIB},
+      {5, GIB, 51 * MIB, 30 * MIB - 1, 9 * GIB, 1.0 * MIB,
+       Extend_reason::DISK_NEARLY_FULL, 0},
+      {5, GIB, 51 * MIB, GIB, GIB + 7, 1.0 * MIB, Extend_reason::AT_LIMIT, 0},
+      {5, GIB, 51 * MIB, GIB, GIB + 2 * MIB + 7, 1.0 * MIB,
+       Extend_reason::SHARE, GIB + 2 * MIB},
+  };
+  for (const auto &one : cases) {
+    Extend_look look = LOOK;
+    look.size = one.size;
+    look.n_unused = one.free / MIB + 2 + one.size / MIB / 100;
+    look.disk_room = one.disk_room;
+    look.size_max = one.size_max;
+    const Extend_decision decision =
+        decide_extend_ahead(one.pct, look, growing(one.growth));
+    EXPECT_EQ(decision.reason, one.reason) << one.pct << " " << one.growth;
+    EXPECT_EQ(decision.target, one.target) << one.pct << " " << one.growth;
+  }
+}
+
+/* A file that is filled, a thread that looks at it each second, and a device on
+which extending it takes its time. */
+struct Simulation {
+  /** Bytes a second that are inserted, by the second. */
+  std::function<double(double)> inserted;
+
+  /** Bytes a second that the device extends. */
+  double device;
+
+  uint32_t pct{10};
+
+  /** Results: seconds in which an insert found no room, after the first
+  look at growth; largest and last free bytes; bytes extended. */
+  double starved_s{0.0};
+  double free{0.0};
+  double size{0.0};
+
+  void run(double seconds) {
+    constexpr double TICK_S = 0.05;
+    Extend_history history;
+    double used = 8.0 * MIB;
+    double target = 0.0;
+    double next_look_s = 0.0;
+    size = 12.0 * MIB;
+    for (double now = 0.0; now < seconds; now += TICK_S) {
+      const double want = inserted(now) * TICK_S;
+      used += std::min(want, size - used);
+      if (want > size - used && now > 5.0) {
+        starved_s += TICK_S;
+      }
+      /* An insert that finds no room extends by itself, as upstream does. */
+      if (size - used < MIB) {
+        size += 4.0 * MIB;
+      }
+      if (target > size) {
+        size = std::min(target, size + device * TICK_S);
+        continue;
+      }
+      if (now < next_look_s) {
+        continue;
+      }
+      next_look_s = now + 1.0;
+      Extend_look look = LOOK;
+      look.now_s = now;
+      look.size = static_cast<uint64_t>(size) / MIB * MIB;
+      look.n_unused =
+          (look.size - std::min(look.size, static_cast<uint64_t>(used))) / MIB;
+      history = extend_history(history, look);
+      const Extend_decision decision = decide_extend_ahead(pct, look, history);
+      target = static_cast<double>(decision.target);
+    }
+    free = size - used;
+  }
+};
+
+TEST(ExtendAheadSimulation, InsertsFindRoom) {
+  /* On devices that extend at least 1.5 times as fast as the file grows. */
+  for (const double rate : {0.1 * MIB, 1.0 * MIB, 8.0 * MIB, 100.0 * MIB}) {
+    for (const double device : {1.5 * rate, 10.0 * rate}) {
+      for (const uint32_t pct : {1u, 10u, 50u}) {
+        Simulation steady{[rate](double) { return rate; }, device, pct};
+        steady.run(600.0);
+        EXPECT_EQ(steady.starved_s, 0.0) << rate << " " << device << " " << pct;
+
+        Simulation bursts{[rate](double now) {
+                            return std::fmod(now, 20.0) < 5.0 ? rate
+                                                              : rate / 20.0;
+                          },
+                          device, pct};
+        bursts.run(600.0);
+        EXPECT_EQ(bursts.starved_s, 0.0) << rate << " " << device << " " << pct;
+      }
+    }
+  }
+}
+
+TEST(ExtendAheadSimulation, WhatIsNotUsedIsBounded) {
+  /* A load that ends leaves what its growth has asked for, or the share. */
+  for (const double rate : {0.1 * MIB, 1.0 * MIB, 8.0 * MIB}) {
+    for (const uint32_t pct : {1u, 10u}) {
+      Simulation ends{[rate](double now) { return now < 200.0 ? rate : 0.0; },
+                      10.0 * rate, pct};
+      ends.run(1200.0);
+      const double asked = 3.0 * EXTEND_HORIZON_S * rate + 18.0 * MIB;
+      const double share = ends.size * (pct + 2) / 100.0 + asked;
+      EXPECT_LE(ends.free, share) << rate << " " << pct;
+    }
+  }
+}
+
+TEST(ExtendAheadSimulation, AFileThatDoesNotGrowStays) {
+  Simulation idle{[](double) { return 0.0; }, 1e9, 50};
+  idle.run(600.0);
+  EXPECT_EQ(idle.size, 12.0 * MIB);
+}
+
+}  // namespace
+}  // namespace spw
