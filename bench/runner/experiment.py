@@ -59,7 +59,7 @@ class Run:
 def runs_of(plan):
     """The runs in their order: servers alternate within each workload on each device."""
     return [
-        Run(device, workload, repetition, server)
+        Run(device, workload.of_server(server), repetition, server)
         for device in plan.devices
         for workload in plan.workloads
         for repetition in range(1, plan.repetitions + 1)

@@ -46,6 +46,8 @@ class Server:
     name: str
     mysqld: Path
     options: dict
+    # Of the script, where a server's tables are to be others.
+    workload_options: dict
 
 
 @dataclasses.dataclass
@@ -63,6 +65,10 @@ class Workload:
     burst_length_s: float
     of: str
     age_transactions: int
+
+    def of_server(self, server):
+        """As it is for a server."""
+        return dataclasses.replace(self, options=self.options | server.workload_options)
 
     @property
     def is_open(self):
@@ -181,7 +187,8 @@ def find_script(text):
 
 
 def read_server(table):
-    server = Server(table.last_name, find_server(table.take("mysqld", str)), table.take_server_options("options"))
+    server = Server(table.last_name, find_server(table.take("mysqld", str)), table.take_server_options("options"),
+                    table.take_options("workload_options", RUNNERS_SYSBENCH_OPTIONS))  # fmt: skip
     table.end()
     return server
 

@@ -14,11 +14,17 @@
 local TABLES = 12
 
 sysbench.cmdline.options = {
-   text_bytes = {"bytes of text in each row", 160}
+   text_bytes = {"bytes of text in each row", 160},
+   autoextend_size = {"AUTOEXTEND_SIZE of the tables, as 64M", ""},
+   extent_size = {"size to which the tables' files are extended before the load, as 256M: fork only", ""}
 }
 
 function prepare()
    local connection = sysbench.sql.driver():connect()
+   local autoextend = ""
+   if sysbench.opt.autoextend_size ~= "" then
+      autoextend = " AUTOEXTEND_SIZE = " .. sysbench.opt.autoextend_size
+   end
    for i = 1, TABLES do
       connection:query(string.format([[
          CREATE TABLE IF NOT EXISTS trade%d (
@@ -28,7 +34,11 @@ function prepare()
             created TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
             text VARCHAR(2000) NOT NULL,
             KEY account (account)
-         ) ENGINE=InnoDB]], i))
+         ) ENGINE=InnoDB%s]], i, autoextend))
+      if sysbench.opt.extent_size ~= "" then
+         connection:query(string.format("ALTER TABLESPACE `%s/trade%d` SET EXTENT_SIZE = %s", sysbench.opt.mysql_db, i,
+                                        sysbench.opt.extent_size))
+      end
    end
 end
 
