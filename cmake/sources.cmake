@@ -5,9 +5,17 @@
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
 set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
+  "${spw_innobase}/extend/extend0space.cc"
+  "${spw_innobase}/extend/extend0thread.cc"
   "${spw_innobase}/stall/stall0stall.cc"
   "${spw_innobase}/status/status0vars.cc")
 target_sources(innobase PRIVATE ${spw_innobase_sources})
+
+set(spw_sql "${SPILLWAY_REPOSITORY}/sql")
+set(spw_sql_sources
+  "${spw_sql}/sql_extent_lock.cc"
+  "${spw_sql}/sql_extent_size.cc")
+target_sources(sql_main PRIVATE ${spw_sql_sources})
 
 file(GLOB spw_patches CONFIGURE_DEPENDS "${SPILLWAY_REPOSITORY}/patches/*.patch")
 set(spw_innobase_patched)
@@ -20,4 +28,8 @@ foreach(patch IN LISTS spw_patches)
 endforeach()
 
 set_property(SOURCE ${spw_innobase_sources} ${spw_innobase_patched} TARGET_DIRECTORY innobase
-  PROPERTY INCLUDE_DIRECTORIES "${spw_innobase}" "${spw_innobase}/include")
+  PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}" "${spw_innobase}/include")
+
+# What the SQL layer takes of ours: headers that need nothing of InnoDB's.
+set_property(SOURCE ${spw_sql_sources} "${CMAKE_BINARY_DIR}/sql/sql_yacc.cc" TARGET_DIRECTORY sql_main
+  PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}" "${spw_innobase}/include")

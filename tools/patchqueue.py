@@ -25,7 +25,8 @@ from pathlib import Path
 from common import BUILD, PATCHES, REPO, Failure, main, say
 
 EDIT = BUILD / "patch-edit"
-HOOKS = REPO / "storage/innobase/include/spw0hook.h"
+# What patches call is declared here: of InnoDB, and of the SQL layer.
+DOORS = (REPO / "storage/innobase/include/spw0hook.h", REPO / "sql/sql_extent_size.h")
 FIELDS = ("Description", "Why", "Calls", "Anchor", "Off-State", "Test", "Remove-When")
 OPTIONAL_FIELDS = ("Removes", "Size-Reason")
 # DESIGN, "Patches": more changed lines than this need a Size-Reason.
@@ -124,11 +125,12 @@ class Patch:
             found.append("it removes lines; say why in Removes, or only add lines")
         if len(added) + len(removed) > MOST_CHANGED_LINES and "Size-Reason" not in fields:
             found.append(f"it changes {len(added) + len(removed)} lines; over {MOST_CHANGED_LINES} need a Size-Reason")
-        hooks = HOOKS.read_text()
+        declared = "".join(door.read_text() for door in DOORS)
         calls = set(re.findall(r"spw::(\w+)\b(?:\(|,)", "\n".join(added)))
         for called in sorted(calls):
-            if not re.search(rf"\b{called}\(", hooks):
-                found.append(f"it calls spw::{called}(), which {HOOKS.name} does not declare")
+            if not re.search(rf"\b{called}\(", declared):
+                doors = " and ".join(door.name for door in DOORS)
+                found.append(f"it calls spw::{called}(), which {doors} does not declare")
         named = set(re.findall(r"spw::(\w+)\(\)", fields.get("Calls", "")))
         if calls != named:
             found.append(f"Calls names {sorted(named)}, and it calls {sorted(calls)}")

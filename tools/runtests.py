@@ -42,8 +42,10 @@ CLANG_FORMAT = "clang-format-15"
 # when the release build came from the compiler cache.
 DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
 START = time.monotonic()
-# The tests of ours that CI repeats with InnoDB's assertions: pages through all arrays, crash and recovery.
-DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status"]
+# The tests of ours that CI runs with InnoDB's assertions: pages through all arrays, crash and recovery, and those that
+# need a debug build.
+DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
+               "spillway.extent_size_crash", "spillway.extent_size_ddl"]  # fmt: skip
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.
 BENCH_TESTS = [

@@ -116,7 +116,7 @@ class Lint(Folders):
         super().setUp()
         hooks = self.folder / "spw0hook.h"
         hooks.write_text("void declared(int);\n")
-        change = mock.patch.object(patchqueue, "HOOKS", hooks)
+        change = mock.patch.object(patchqueue, "DOORS", (hooks,))
         change.start()
         self.addCleanup(change.stop)
 
@@ -206,7 +206,7 @@ class Edit(Folders):
         (self.patches / "series").write_text(f"# order\n{NAME}\n")
         hooks = self.folder / "spw0hook.h"
         hooks.write_text("")
-        changes = {"PATCHES": self.patches, "EDIT": self.folder / "edit", "REPO": self.folder, "HOOKS": hooks}
+        changes = {"PATCHES": self.patches, "EDIT": self.folder / "edit", "REPO": self.folder, "DOORS": (hooks,)}
         for name, value in changes.items():
             change = mock.patch.object(patchqueue, name, value)
             change.start()

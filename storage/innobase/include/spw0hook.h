@@ -212,8 +212,10 @@ class Stall_wait {
   Stall_timer m_timer;
 };
 
-/** Times the extension of a data file by this thread, and makes it known to
-File_extend_wait_timer while it lasts. */
+/** Times the wait of this thread until a data file is extended, by itself or by
+another one, and makes it known to File_extend_wait_timer while it lasts. A
+thread that extends for others (Extend_for_others) waits for nothing: it is
+known, but not timed. */
 class File_extend_timer {
  public:
   File_extend_timer() = default;
@@ -222,7 +224,8 @@ class File_extend_timer {
   File_extend_timer(const File_extend_timer &) = delete;
   File_extend_timer &operator=(const File_extend_timer &) = delete;
 
-  /** The file is about to be extended. Called once at most. */
+  /** The file is about to be extended, or another thread extends it. Called as
+  often as the thread comes by. */
   void begin();
 
  private:
@@ -249,7 +252,7 @@ class File_extend_wait_timer {
   Stall_timer m_stall{Stall::FILE_EXTEND_OTHERS};
 };
 
-/** Note that a data file has been extended.
+/** Note that this thread has extended a data file.
 @param[in]  n_bytes  by how much */
 void file_extended(uint64_t n_bytes);
 
@@ -293,6 +296,16 @@ void stall_print(FILE *file);
 innodb_stall_log_threshold_ms, if there were any and it is time. Called about
 once a second, by one thread, that holds no latch. */
 void stall_log();
+
+/* Extending ahead: extend/extend0thread.cc */
+
+/** InnoDB is open for work: start the thread that extends data files ahead, if
+innodb_extend_ahead_pct is not 0. Not called by a server that is read-only. */
+void extend_ahead_start();
+
+/** InnoDB is about to shut down: end the thread, if there is one. Waits for a
+step of an extension that is under way. */
+void extend_ahead_stop();
 
 /* Status variables: status/status0vars.cc */
 

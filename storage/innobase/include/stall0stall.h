@@ -16,8 +16,10 @@ of the server; any thread reads them, no latch is taken. */
 #ifndef stall0stall_h
 #define stall0stall_h
 
+#include <chrono>
 #include <cstdint>
 
+#include "extend0space.h"
 #include "policy/redo0limits.h"
 #include "policy/stall0stats.h"
 #include "spw0hook.h"
@@ -37,8 +39,35 @@ Stall_summary stall_summary(Stall kind);
 has */
 uint64_t stall_since_last_s(const Stall_summary &summary);
 
-/** @return bytes that data files have been extended by */
-uint64_t file_extend_bytes();
+/** Makes this thread one that extends data files for others, up to the end of
+the scope. */
+class Extend_for_others {
+ public:
+  /** @param[in]  extender  which: not USER */
+  explicit Extend_for_others(Extender extender);
+
+  ~Extend_for_others();
+
+  Extend_for_others(const Extend_for_others &) = delete;
+  Extend_for_others &operator=(const Extend_for_others &) = delete;
+
+ private:
+  const std::chrono::steady_clock::time_point m_start;
+};
+
+/** What threads of one kind have extended data files by. */
+struct Extend_work {
+  /** Steps, and the time that they took: microseconds. 0 with USER, whose waits
+  are Stall::FILE_EXTEND. */
+  uint64_t steps;
+  uint64_t time_us;
+
+  uint64_t bytes;
+};
+
+/** @param[in]  extender  who
+@return by what data files were extended */
+Extend_work extend_work(Extender extender);
 
 /** What was flushed for one cause. */
 struct Flush_work {

@@ -70,7 +70,17 @@ static_assert(std::size(s_stall_names) == static_cast<size_t>(Stall::N),
 /** When the server started. */
 static const steady_clock::time_point s_start = steady_clock::now();
 
-static std::atomic<uint64_t> s_file_extend_bytes{0};
+/** What was extended by one kind of thread. */
+struct Extend_counters {
+  std::atomic<uint64_t> steps{0};
+  std::atomic<uint64_t> time_us{0};
+  std::atomic<uint64_t> bytes{0};
+};
+
+static Extend_counters s_extended[static_cast<size_t>(Extender::N)];
+
+/** Whom this thread extends data files for. */
+static thread_local Extender t_extender = Extender::USER;
 
 /** The threads that extend a data file now; an empty ID where there is none. */
 static std::atomic<std::thread::id> s_extending[16];
@@ -138,7 +148,12 @@ uint64_t stall_since_last_s(const Stall_summary &summary) {
 }
 
 void File_extend_timer::begin() {
-  m_stall.begin();
+  if (t_extender == Extender::USER) {
+    m_stall.begin();
+  }
+  if (m_place != NOWHERE) {
+    return;
+  }
 
   for (size_t i = 0; i < std::size(s_extending); ++i) {
     std::thread::id none{};
@@ -181,12 +196,34 @@ File_extend_wait_timer::File_extend_wait_timer(ulint request_type,
   }
 }
 
-void file_extended(uint64_t n_bytes) {
-  s_file_extend_bytes.fetch_add(n_bytes, std::memory_order_relaxed);
+static Extend_counters &counters_of(Extender extender) {
+  return s_extended[static_cast<size_t>(extender)];
 }
 
-uint64_t file_extend_bytes() {
-  return s_file_extend_bytes.load(std::memory_order_relaxed);
+void file_extended(uint64_t n_bytes) {
+  counters_of(t_extender).bytes.fetch_add(n_bytes, std::memory_order_relaxed);
+}
+
+Extend_for_others::Extend_for_others(Extender extender)
+    : m_start(steady_clock::now()) {
+  ut_ad(t_extender == Extender::USER);
+  t_extender = extender;
+}
+
+Extend_for_others::~Extend_for_others() {
+  const auto elapsed = steady_clock::now() - m_start;
+  Extend_counters &counters = counters_of(t_extender);
+  counters.steps.fetch_add(1, std::memory_order_relaxed);
+  counters.time_us.fetch_add(duration_cast<microseconds>(elapsed).count(),
+                             std::memory_order_relaxed);
+  t_extender = Extender::USER;
+}
+
+Extend_work extend_work(Extender extender) {
+  const Extend_counters &counters = counters_of(extender);
+  return {.steps = counters.steps.load(std::memory_order_relaxed),
+          .time_us = counters.time_us.load(std::memory_order_relaxed),
+          .bytes = counters.bytes.load(std::memory_order_relaxed)};
 }
 
 void flush_done(Flush_cause cause, uint64_t n_pages) {
@@ -314,8 +351,11 @@ static void print_stalls(FILE *file) {
     putc('\n', file);
   }
 
-  fprintf(file, "Data files extended by %" PRIu64 " bytes\n",
-          file_extend_bytes());
+  fprintf(file,
+          "Data files extended by %" PRIu64 " bytes, ahead by %" PRIu64
+          " bytes, by SET EXTENT_SIZE by %" PRIu64 " bytes\n",
+          extend_work(Extender::USER).bytes, extend_work(Extender::AHEAD).bytes,
+          extend_work(Extender::STATEMENT).bytes);
 }
 
 void stall_print(FILE *file) {

@@ -16,6 +16,7 @@ Our status variables, Innodb_*. */
 #include <iterator>
 
 #include "aio0array.h"
+#include "extend0thread.h"
 #include "mysql/status_var.h"
 #include "spw0hook.h"
 #include "sql/sql_class.h"
@@ -42,7 +43,8 @@ struct Status_values {
   Aio_stats aio_write;
   Redo_fill redo;
   Stall_values stalls[static_cast<size_t>(Stall::N)];
-  uint64_t file_extend_bytes;
+  Extend_work extended[static_cast<size_t>(Extender::N)];
+  Extend_looks extend_looks;
   Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
   uint64_t flush_list_batches;
 };
@@ -80,6 +82,12 @@ static Status_values s_values;
       SPW_STATUS("buffer_pool_flush_" name "_pages",       \
                  flushed[size_t(Flush_cause::cause)].pages)
 
+#define SPW_EXTENDED(name, extender)                                         \
+  SPW_STATUS(name "_bytes", extended[size_t(Extender::extender)].bytes),     \
+      SPW_STATUS(name "_steps", extended[size_t(Extender::extender)].steps), \
+      SPW_STATUS(name "_time_us",                                            \
+                 extended[size_t(Extender::extender)].time_us)
+
 /** The variables; the server puts "Innodb_" ahead of each name. */
 static SHOW_VAR s_variables[] = {
 #include "spw_status.inc"
@@ -106,7 +114,10 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
   for (size_t i = 0; i < std::size(s_values.stalls); ++i) {
     s_values.stalls[i] = stall_values(static_cast<Stall>(i));
   }
-  s_values.file_extend_bytes = file_extend_bytes();
+  for (size_t i = 0; i < std::size(s_values.extended); ++i) {
+    s_values.extended[i] = extend_work(static_cast<Extender>(i));
+  }
+  s_values.extend_looks = extend_looks();
   for (size_t i = 0; i < std::size(s_values.flushed); ++i) {
     s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
   }

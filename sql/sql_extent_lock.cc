@@ -1,0 +1,195 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file sql/sql_extent_lock.cc
+What is locked while a data file is extended for others to have room. */
+
+#include "sql/sql_extent_lock.h"
+
+#include "extend0space.h"
+#include "my_sys.h"
+#include "mysqld_error.h"
+#include "sql/dd/cache/dictionary_client.h"
+#include "sql/dd/object_id.h"
+#include "sql/dd/properties.h"
+#include "sql/dd/string_type.h"
+#include "sql/dd/types/table.h"
+#include "sql/dd/types/tablespace.h"
+#include "sql/mysqld.h"
+#include "sql/sql_class.h"
+
+namespace spw {
+namespace {
+
+/** Characters of a tablespace's name in the data dictionary: more are cut off,
+so that another one would be found. */
+constexpr size_t NAME_MAX_CHARS = 268;
+
+/** @returns whether the data dictionary can be asked for it. Its index takes
+names for equal that differ in spaces at the end, and its cache does not. */
+bool is_searchable(const char *name) {
+  const size_t length = strlen(name);
+  const CHARSET_INFO *const charset = system_charset_info;
+  return length > 0 &&
+         charset->cset->numchars(charset, name, name + length) <=
+             NAME_MAX_CHARS &&
+         (name[length - 1] != ' ' || extend_is_known(name));
+}
+
+MDL_request request(MDL_key::enum_mdl_namespace key, const char *schema,
+                    const char *name, enum_mdl_type type,
+                    enum_mdl_duration duration = MDL_TRANSACTION) {
+  MDL_request made;
+  MDL_REQUEST_INIT(&made, key, schema, name, type, duration);
+  return made;
+}
+
+/* The tablespace's ID, from its entry in the data dictionary. */
+Extent_lock read_entry(const dd::Tablespace &entry, uint32_t *space_id) {
+  if (my_strcasecmp(system_charset_info, entry.engine().c_str(), "InnoDB")) {
+    return Extent_lock::NOT_INNODB;
+  }
+  const dd::Properties &properties = entry.se_private_data();
+  dd::String_type state;
+  if (properties.exists("state") && !properties.get("state", &state) &&
+      state == "discarded") {
+    return Extent_lock::DISCARDED;
+  }
+  uint32 id = 0;
+  if (!properties.exists("id") || properties.get("id", &id)) {
+    return Extent_lock::MISSING;
+  }
+  *space_id = id;
+  return Extent_lock::DONE;
+}
+
+/* The entry of a tablespace in the data dictionary, and which table it belongs
+to. Leaves the lock of its name to the caller. */
+Extent_lock find_entry(THD *thd, Extent_tablespace *found) {
+  MDL_request own = request(MDL_key::TABLESPACE, "", found->name.c_str(),
+                            MDL_INTENTION_EXCLUSIVE);
+  if (thd->mdl_context.acquire_lock(&own, thd->variables.lock_wait_timeout)) {
+    return Extent_lock::FAILED;
+  }
+  const dd::cache::Dictionary_client::Auto_releaser releaser(thd->dd_client());
+  const dd::Tablespace *entry = nullptr;
+  if (thd->dd_client()->acquire(dd::String_type{found->name.c_str()}, &entry)) {
+    return Extent_lock::FAILED;
+  }
+  if (entry == nullptr) {
+    return Extent_lock::MISSING;
+  }
+  const Extent_lock status = read_entry(*entry, &found->space_id);
+  found->opened_as = extend_name(found->space_id);
+  /* Names of general tablespaces have no slash. */
+  if (status != Extent_lock::DONE ||
+      found->name.find('/') == std::string::npos) {
+    return status;
+  }
+  dd::Tablespace_table_ref_vec tables;
+  if (dd::fetch_tablespace_table_refs(thd, *entry, &tables)) {
+    return Extent_lock::FAILED;
+  }
+  if (tables.size() != 1) {
+    /* It is being made, or dropped. */
+    return Extent_lock::MISSING;
+  }
+  found->schema = tables[0].m_schema_name.c_str();
+  found->table = tables[0].m_name.c_str();
+  return Extent_lock::DONE;
+}
+
+/* What the table says of the tablespace; its locks are left to the caller. */
+Extent_lock find_table(THD *thd, Extent_tablespace *found) {
+  MDL_request schema = request(MDL_key::SCHEMA, found->schema.c_str(), "",
+                               MDL_INTENTION_EXCLUSIVE);
+  MDL_request table = request(MDL_key::TABLE, found->schema.c_str(),
+                              found->table.c_str(), MDL_SHARED);
+  const ulong timeout_s = thd->variables.lock_wait_timeout;
+  const dd::cache::Dictionary_client::Auto_releaser releaser(thd->dd_client());
+  const dd::Table *entry = nullptr;
+  if (thd->mdl_context.acquire_lock(&schema, timeout_s) ||
+      thd->mdl_context.acquire_lock(&table, timeout_s) ||
+      thd->dd_client()->acquire(dd::String_type{found->schema.c_str()},
+                                dd::String_type{found->table.c_str()},
+                                &entry)) {
+    return Extent_lock::FAILED;
+  }
+  dd::String_type compression;
+  found->is_page_compressed =
+      entry != nullptr && entry->options().exists("compress") &&
+      !entry->options().get("compress", &compression) && !compression.empty() &&
+      my_strcasecmp(system_charset_info, compression.c_str(), "none") != 0;
+  return Extent_lock::DONE;
+}
+
+}  // namespace
+
+Extent_lock find_extent_tablespace(THD *thd, const char *name,
+                                   Extent_tablespace *found) {
+  if (!is_searchable(name)) {
+    return Extent_lock::MISSING;
+  }
+  *found = {};
+  found->name = name;
+  const MDL_savepoint savepoint = thd->mdl_context.mdl_savepoint();
+  Extent_lock status = find_entry(thd, found);
+  /* Who drops a table takes its lock before that of its tablespace: never wait
+  for the one with the other in hand. */
+  thd->mdl_context.rollback_to_savepoint(savepoint);
+  if (status == Extent_lock::DONE && !found->table.empty()) {
+    status = find_table(thd, found);
+    thd->mdl_context.rollback_to_savepoint(savepoint);
+  }
+  return status;
+}
+
+Extent_step_locks::Extent_step_locks(THD *thd)
+    : m_thd(thd), m_savepoint(thd->mdl_context.mdl_savepoint()) {}
+
+Extent_step_locks::~Extent_step_locks() {
+  m_thd->mdl_context.rollback_to_savepoint(m_savepoint);
+}
+
+Extent_lock Extent_step_locks::acquire(const Extent_tablespace &tablespace,
+                                       ulong timeout_s) {
+  if (m_thd->global_read_lock.can_acquire_protection()) {
+    return Extent_lock::FAILED;
+  }
+  MDL_request global =
+      request(MDL_key::GLOBAL, "", "", MDL_INTENTION_EXCLUSIVE, MDL_STATEMENT);
+  MDL_request backup =
+      request(MDL_key::BACKUP_LOCK, "", "", MDL_INTENTION_EXCLUSIVE);
+  MDL_request schema = request(MDL_key::SCHEMA, tablespace.schema.c_str(), "",
+                               MDL_INTENTION_EXCLUSIVE);
+  MDL_request table = request(MDL_key::TABLE, tablespace.schema.c_str(),
+                              tablespace.table.c_str(), MDL_SHARED_WRITE);
+  MDL_request own = request(MDL_key::TABLESPACE, "", tablespace.name.c_str(),
+                            MDL_INTENTION_EXCLUSIVE);
+  MDL_request_list requests;
+  requests.push_front(&global);
+  requests.push_front(&backup);
+  if (tablespace.table.empty()) {
+    requests.push_front(&own);
+  } else {
+    /* Not the tablespace's: a rebuild has that when it waits for the table's.
+     */
+    requests.push_front(&schema);
+    requests.push_front(&table);
+  }
+  if (m_thd->mdl_context.acquire_locks(&requests, timeout_s)) {
+    return Extent_lock::FAILED;
+  }
+  return extend_name(tablespace.space_id) == tablespace.opened_as
+             ? Extent_lock::DONE
+             : Extent_lock::CHANGED;
+}
+
+}  // namespace spw

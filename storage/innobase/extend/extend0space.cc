@@ -1,0 +1,150 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file extend/extend0space.cc
+A tablespace that is extended online, step by step. */
+
+#include "extend0space.h"
+
+#include <sys/statvfs.h>
+
+#include <memory>
+
+#include "dict0dict.h"
+#include "fil0fil.h"
+#include "fsp0fsp.h"
+#include "log0chkp.h"
+#include "mtr0mtr.h"
+#include "policy/extend0size.h"
+#include "srv0srv.h"
+#include "stall0stall.h"
+#include "ut0byte.h"
+
+namespace spw {
+namespace {
+
+/** Keeps a tablespace from being dropped. */
+class Acquired_space {
+ public:
+  explicit Acquired_space(space_id_t id)
+      : m_space(fil_space_acquire_silent(id)) {}
+
+  ~Acquired_space() {
+    if (m_space != nullptr) {
+      fil_space_release(m_space);
+    }
+  }
+
+  Acquired_space(const Acquired_space &) = delete;
+  Acquired_space &operator=(const Acquired_space &) = delete;
+
+  fil_space_t *get() const { return m_space; }
+
+ private:
+  fil_space_t *const m_space;
+};
+
+/** The header's size is written in whole units of so many bytes, as upstream's
+fsp_try_extend_data_file() does it. */
+constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
+
+}  // namespace
+
+bool extend_is_ours(uint32_t space_id) {
+  return !fsp_is_system_or_temp_tablespace(space_id) &&
+         !fsp_is_undo_tablespace(space_id) &&
+         space_id != dict_sys_t::s_dict_space_id;
+}
+
+std::string extend_name(uint32_t space_id) {
+  const Acquired_space acquired{space_id};
+  return acquired.get() != nullptr ? acquired.get()->name : "";
+}
+
+bool extend_is_known(const char *name) {
+  return fil_space_get_id_by_name(name) != SPACE_UNKNOWN;
+}
+
+std::optional<Extend_disk> extend_disk(uint32_t space_id) {
+  const std::unique_ptr<char, void (*)(void *)> path{
+      fil_space_get_first_path(space_id), ut::free};
+  struct statvfs status {};
+  if (path == nullptr || statvfs(path.get(), &status) != 0) {
+    return {};
+  }
+  return Extend_disk{.free = uint64_t{status.f_bavail} * status.f_frsize,
+                     .size = uint64_t{status.f_blocks} * status.f_frsize};
+}
+
+Extend_status extend_look(uint32_t space_id, Extend_space *space) {
+  if (srv_read_only_mode) {
+    return Extend_status::READ_ONLY;
+  }
+  if (srv_force_recovery > 0) {
+    return Extend_status::FORCED_RECOVERY;
+  }
+  if (!extend_is_ours(space_id)) {
+    return Extend_status::NOT_OURS;
+  }
+  const Acquired_space acquired{space_id};
+  if (acquired.get() == nullptr) {
+    return Extend_status::GONE;
+  }
+  const page_size_t page_size{acquired.get()->flags};
+  space->page_bytes = page_size.physical();
+  space->extent_bytes =
+      uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_size.physical();
+  space->size_max = extend_size_max(space->page_bytes, space->extent_bytes);
+
+  mtr_t mtr;
+  mtr.start();
+  mtr_x_lock_space(acquired.get(), &mtr);
+  /* The file is opened by this, if it was not yet. */
+  (void)fsp_get_space_header(space_id, page_size, &mtr);
+  space->size = uint64_t{acquired.get()->size_in_header} * page_size.physical();
+  mtr.commit();
+
+  space->disk = extend_disk(space_id);
+  return Extend_status::DONE;
+}
+
+Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
+                          uint64_t *size) {
+  /* Without it we could wait for redo space in the step, while an insert that
+  waits for the step keeps the page that a checkpoint has to write. */
+  log_free_check();
+
+  const Acquired_space acquired{space_id};
+  fil_space_t *const space = acquired.get();
+  if (space == nullptr) {
+    return Extend_status::GONE;
+  }
+  const Extend_for_others for_others{extender};
+  const page_size_t page_size{space->flags};
+  const bool is_done = fil_space_extend(
+      space, static_cast<page_no_t>(target / page_size.physical()));
+
+  mtr_t mtr;
+  mtr.start();
+  mtr_x_lock_space(space, &mtr);
+  fsp_header_t *const header = fsp_get_space_header(space_id, page_size, &mtr);
+  const page_no_t pages = ut_calc_align_down(
+      space->size,
+      static_cast<page_no_t>(HEADER_UNIT_BYTES / page_size.physical()));
+  if (pages > space->size_in_header) {
+    fsp_header_size_update(header, pages, &mtr);
+    space->size_in_header = pages;
+  }
+  *size = uint64_t{space->size_in_header} * page_size.physical();
+  mtr.commit();
+  return is_done ? Extend_status::DONE : Extend_status::FAILED;
+}
+
+}  // namespace spw

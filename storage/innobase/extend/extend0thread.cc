@@ -1,0 +1,385 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file extend/extend0thread.cc
+The thread that extends data files before an insert needs the room. */
+
+#include "extend0thread.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "extend0space.h"
+#include "fil0fil.h"
+#include "fsp0fsp.h"
+#include "os0thread-create.h"
+#include "policy/extend0ahead.h"
+#include "policy/extend0size.h"
+#include "spw0hook.h"
+#include "sql/sql_class.h"
+#include "sql/sql_extent_lock.h"
+#include "sql/sql_thd_internal_api.h"
+#include "srv0srv.h"
+#include "ut0log.h"
+
+namespace spw {
+
+uint extend_ahead_pct = 0;
+
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+/** How often the tablespaces are looked at. */
+constexpr std::chrono::seconds LOOK_INTERVAL{1};
+
+/** After an extension that failed, none is tried for so long: upstream writes
+to the error log of each. */
+constexpr std::chrono::seconds FAILED_INTERVAL{60};
+
+/** Guards the thread's existence, and what it is told. */
+std::mutex s_mutex;
+std::condition_variable s_told;
+IB_thread s_thread;
+bool s_may_run = false;
+bool s_is_running = false;
+
+std::atomic<uint64_t> s_no_room{0};
+
+/** A data file as it was found. */
+struct Found {
+  space_id_t space_id;
+  Extend_look look;
+};
+
+/** What is kept of a data file. */
+struct Kept {
+  explicit Kept(uint64_t extent_bytes) : pace(extent_bytes) {}
+
+  Extend_history history;
+  Extend_pace pace;
+
+  /** As it was found last: bytes. */
+  uint64_t size{0};
+
+  /** What it is being extended to: bytes; 0 if it is not. */
+  uint64_t target{0};
+
+  /** When its room is used up: seconds from the last look. */
+  double full_in_s{0.0};
+
+  /** Whether it was found by the last look. */
+  bool is_found{true};
+
+  /** As the data dictionary has it; nothing before it was asked for. */
+  std::optional<Extent_tablespace> tablespace;
+};
+
+/** Looks at the tablespaces, and extends them step by step. One thread uses it.
+ */
+class Extender_ahead {
+ public:
+  /** @param[in]  thd  the thread's own session */
+  explicit Extender_ahead(THD *thd) : m_thd(thd) {}
+
+  /** Look at the tablespaces.
+  @param[in]  now  the time */
+  void look(steady_clock::time_point now);
+
+  /** Extend the file that is full soonest by a step.
+  @return whether there was one */
+  bool step();
+
+  /** Forget all tablespaces. */
+  void reset() { m_files.clear(); }
+
+ private:
+  /** Extend a file by a step, unless somebody has locked its table against
+  that.
+  @param[in]      space_id  the tablespace
+  @param[in,out]  kept      what is kept of it
+  @return false if it is left alone until the next look */
+  bool step_of(space_id_t space_id, Kept *kept);
+
+  /** Forget an error of the session, which nobody is there to read. */
+  void clear_error() {
+    m_thd->clear_error();
+    m_thd->get_stmt_da()->reset_condition_info(m_thd);
+  }
+
+  THD *const m_thd;
+  std::unordered_map<space_id_t, Kept> m_files;
+
+  /** Nothing is extended before. */
+  steady_clock::time_point m_not_before{};
+};
+
+/** @return the room that extending ahead has on the file system of a
+tablespace; nothing if that is not known: bytes */
+std::optional<uint64_t> room_of(space_id_t space_id) {
+  const auto disk = extend_disk(space_id);
+  if (!disk) {
+    return {};
+  }
+  return extend_disk_room(disk->free, disk->size);
+}
+
+/** @param[in]  file   the last file of a tablespace; its shard's mutex is held
+@param[in]  now_s  the time
+@return how the tablespace is found; nothing if it was not in use yet */
+std::optional<Found> find(const fil_node_t &file, double now_s) {
+  const fil_space_t &space = *file.space;
+  if (space.size_in_header == 0 || space.stop_new_ops ||
+      !extend_is_ours(space.id)) {
+    return {};
+  }
+  const page_size_t page_size{space.flags};
+  const uint64_t page_bytes = page_size.physical();
+  const uint64_t extent_bytes =
+      uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes;
+  /* Read without the tablespace's latch, as
+  fsp_get_available_space_in_free_extents() does it: three numbers that need not
+  fit each other. */
+  const uint64_t size = space.size_in_header;
+  const uint64_t limit = space.free_limit;
+  const uint64_t n_listed = space.free_len;
+  const uint64_t n_above = size > limit ? (size - limit) / FSP_EXTENT_SIZE : 0;
+  return Found{.space_id = space.id,
+               .look = {.now_s = now_s,
+                        .size = size * page_bytes,
+                        .size_max = extend_size_max(page_bytes, extent_bytes),
+                        .n_unused = n_listed + n_above,
+                        .unit_bytes = FSP_EXTENT_SIZE * page_bytes,
+                        .extent_bytes = extent_bytes,
+                        .disk_room = 0}};
+}
+
+void Extender_ahead::look(steady_clock::time_point now) {
+  const double now_s = duration<double>(now.time_since_epoch()).count();
+  std::vector<Found> found;
+  (void)Fil_iterator::for_each_file([&found, now_s](fil_node_t *file) {
+    if (auto one = find(*file, now_s)) {
+      found.push_back(*one);
+    }
+    return DB_SUCCESS;
+  });
+
+  /* What was promised and is not written yet; on whatever file system. */
+  uint64_t promised = 0;
+  for (auto &[space_id, kept] : m_files) {
+    kept.is_found = false;
+    promised += kept.target - std::min(kept.target, kept.size);
+  }
+  bool is_no_room = false;
+  for (Found &one : found) {
+    Extend_look &look = one.look;
+    Kept &kept =
+        m_files.try_emplace(one.space_id, look.extent_bytes).first->second;
+    kept.is_found = true;
+    kept.size = look.size;
+    kept.history = extend_history(kept.history, look);
+    kept.full_in_s = static_cast<double>(extend_free_bytes(look)) /
+                     std::max(kept.history.growth, 1.0);
+    if (kept.target > look.size) {
+      continue;
+    }
+    kept.target = 0;
+    if (kept.history.growth < EXTEND_GROWTH_MIN) {
+      continue;
+    }
+    const auto room = room_of(one.space_id);
+    if (!room) {
+      continue;
+    }
+    look.disk_room = *room - std::min(*room, promised);
+    const Extend_decision decision =
+        decide_extend_ahead(extend_ahead_pct, look, kept.history);
+    kept.target = decision.target;
+    promised += kept.target - std::min(kept.target, kept.size);
+    is_no_room |= decision.reason == Extend_reason::DISK_NEARLY_FULL;
+  }
+  if (is_no_room) {
+    s_no_room.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::erase_if(m_files,
+                [](const auto &file) { return !file.second.is_found; });
+}
+
+bool Extender_ahead::step() {
+  if (steady_clock::now() < m_not_before) {
+    return false;
+  }
+  auto soonest = m_files.end();
+  for (auto file = m_files.begin(); file != m_files.end(); ++file) {
+    if (file->second.target != 0 &&
+        (soonest == m_files.end() ||
+         file->second.full_in_s < soonest->second.full_in_s)) {
+      soonest = file;
+    }
+  }
+  if (soonest == m_files.end()) {
+    return false;
+  }
+  if (!step_of(soonest->first, &soonest->second)) {
+    soonest->second.target = 0;
+  }
+  return true;
+}
+
+bool Extender_ahead::step_of(space_id_t space_id, Kept *kept) {
+  if (!kept->tablespace) {
+    const std::string name = extend_name(space_id);
+    Extent_tablespace tablespace;
+    const Extent_lock found =
+        find_extent_tablespace(m_thd, name.c_str(), &tablespace);
+    if (found != Extent_lock::DONE || tablespace.space_id != space_id) {
+      clear_error();
+      return false;
+    }
+    kept->tablespace = tablespace;
+  }
+  if (kept->tablespace->is_page_compressed) {
+    return false;
+  }
+  const uint64_t target = kept->target;
+  const uint64_t next = kept->pace.next(kept->size, target);
+  const auto room = room_of(space_id);
+  if (!room || next - kept->size > *room) {
+    return false;
+  }
+  Extent_step_locks locks{m_thd};
+  switch (locks.acquire(*kept->tablespace, 0)) {
+    case Extent_lock::DONE:
+      break;
+    case Extent_lock::FAILED:
+      clear_error();
+      return false;
+    default:
+      kept->tablespace.reset();
+      return false;
+  }
+  const auto begin = steady_clock::now();
+  uint64_t size = kept->size;
+  const Extend_status status =
+      extend_step(Extender::AHEAD, space_id, next, &size);
+  if (status == Extend_status::GONE) {
+    return false;
+  }
+  if (status == Extend_status::FAILED) {
+    s_no_room.fetch_add(1, std::memory_order_relaxed);
+    m_not_before = steady_clock::now() + FAILED_INTERVAL;
+    ib::warn() << "Tablespace " << kept->tablespace->name
+               << " could not be extended ahead, to " << target
+               << " bytes: none is for " << FAILED_INTERVAL.count()
+               << " s. See the messages above, and innodb_extend_ahead_pct.";
+    return false;
+  }
+  const uint64_t added = size - std::min(size, kept->size);
+  kept->pace.took(added, duration<double>(steady_clock::now() - begin).count());
+  kept->full_in_s +=
+      static_cast<double>(added) / std::max(kept->history.growth, 1.0);
+  kept->size = size;
+  return size < target;
+}
+
+void extend_ahead_thread() {
+  THD *const thd = create_internal_thd();
+  /* A file that is locked for longer is looked at later. */
+  thd->variables.lock_wait_timeout = 1;
+  Extender_ahead extender{thd};
+  auto next_look = steady_clock::now();
+  std::unique_lock lock{s_mutex};
+  while (s_may_run) {
+    if (extend_ahead_pct == 0) {
+      extender.reset();
+      s_told.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    const auto now = steady_clock::now();
+    if (now >= next_look) {
+      extender.look(now);
+      next_look = now + LOOK_INTERVAL;
+    }
+    const bool is_busy = extender.step();
+    lock.lock();
+    if (!is_busy && s_may_run) {
+      s_told.wait_until(lock, next_look);
+    }
+  }
+  lock.unlock();
+  destroy_internal_thd(thd);
+}
+
+/** Start the thread unless there is one. The caller holds s_mutex. */
+void start() {
+  if (!s_may_run || s_is_running || extend_ahead_pct == 0) {
+    return;
+  }
+#ifdef UNIV_PFS_THREAD
+  /* Made and registered with the first thread: upstream counts its own keys
+  when it starts, and lists them at startup. */
+  static mysql_pfs_key_t key;
+  static std::once_flag registered;
+  std::call_once(registered, [] {
+    PSI_thread_info threads[] = {{&key.m_value, "extend_ahead_thread",
+                                  "ib_extend", PSI_FLAG_SINGLETON, 0,
+                                  PSI_DOCUMENT_ME}};
+    mysql_thread_register("innodb", threads, 1);
+  });
+#endif /* UNIV_PFS_THREAD */
+  s_thread = os_thread_create(key, 0, extend_ahead_thread);
+  s_thread.start();
+  s_is_running = true;
+}
+
+}  // namespace
+
+void extend_ahead_start() {
+  if (srv_force_recovery > 0) {
+    return;
+  }
+  const std::lock_guard lock{s_mutex};
+  s_may_run = true;
+  start();
+}
+
+void extend_ahead_stop() {
+  {
+    const std::lock_guard lock{s_mutex};
+    s_may_run = false;
+    if (!s_is_running) {
+      return;
+    }
+    s_is_running = false;
+    s_told.notify_all();
+  }
+  s_thread.join();
+}
+
+void extend_ahead_changed() {
+  const std::lock_guard lock{s_mutex};
+  start();
+  s_told.notify_all();
+}
+
+Extend_looks extend_looks() {
+  return {.no_room = s_no_room.load(std::memory_order_relaxed)};
+}
+
+}  // namespace spw

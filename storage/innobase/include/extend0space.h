@@ -1,0 +1,119 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file include/extend0space.h
+A tablespace that is extended online, step by step. For the SQL layer, too:
+nothing of InnoDB's is needed to use it. */
+
+#ifndef extend0space_h
+#define extend0space_h
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace spw {
+
+/** Who extends a data file. */
+enum class Extender {
+  /** A thread that needs the room, at once. */
+  USER,
+  /** ALTER TABLESPACE ... SET EXTENT_SIZE. */
+  STATEMENT,
+  /** The thread of innodb_extend_ahead_pct. */
+  AHEAD,
+  N
+};
+
+/** What can be said of a tablespace that shall be extended. */
+enum class Extend_status {
+  DONE,
+  /** It is dropped, or being dropped: also by TRUNCATE and a rebuild, which
+  put a new one in its place. Or its file has not been opened yet. */
+  GONE,
+  /** It is of a kind that grows by rules of its own: the system, temporary and
+  undo tablespaces, and that of the data dictionary. */
+  NOT_OURS,
+  /** The server was started with innodb_read_only. */
+  READ_ONLY,
+  /** It was started with innodb_force_recovery: nothing is changed that need
+  not be. */
+  FORCED_RECOVERY,
+  /** Upstream could not extend it as far; the error log says why. Mostly a
+  full disk, or a quota. */
+  FAILED
+};
+
+/** A file system; bytes. */
+struct Extend_disk {
+  /** For this process. */
+  uint64_t free;
+
+  /** In all. */
+  uint64_t size;
+};
+
+/** @param[in]  space_id  a tablespace, which may be gone
+@return the file system that its first file is on; nothing if the tablespace is
+gone, or is being renamed, or the file system cannot be asked */
+std::optional<Extend_disk> extend_disk(uint32_t space_id);
+
+/** @param[in]  name  a tablespace
+@return whether there is one of just this name, and its file has been opened */
+bool extend_is_known(const char *name);
+
+/** @param[in]  space_id  a tablespace
+@return its name; empty if it is gone */
+std::string extend_name(uint32_t space_id);
+
+/** @param[in]  space_id  a tablespace
+@return false if it grows by rules of its own: see NOT_OURS */
+bool extend_is_ours(uint32_t space_id);
+
+/** A tablespace; sizes are bytes. */
+struct Extend_space {
+  uint64_t page_bytes;
+  uint64_t extent_bytes;
+
+  /** As in its header: what inserts may use. */
+  uint64_t size;
+
+  /** The largest that it may become. */
+  uint64_t size_max;
+
+  /** Nothing if it cannot be asked. */
+  std::optional<Extend_disk> disk;
+};
+
+/** Look at a tablespace. Reads its first page, which may have to be read from
+the disk. The caller holds no latch.
+@param[in]   space_id  its ID
+@param[out]  space     the tablespace, with DONE
+@return anything but FAILED */
+[[nodiscard]] Extend_status extend_look(uint32_t space_id, Extend_space *space);
+
+/** Extend a tablespace by one step. While the file grows no latch is held, so
+that rows are inserted, changed and read; only what needs the file to grow
+itself waits. A crash leaves a file that is larger than its header says, and
+which the next extension takes as it is.
+
+The caller holds no latch, and the locks of Extent_step_locks: upstream waits
+for an idle moment of a file that is renamed, with latches held.
+@param[in]   extender  for whom: not USER
+@param[in]   space_id  its ID
+@param[in]   target    what the file shall become: bytes, whole extents
+@param[out]  size      what it has become: bytes; not set with GONE
+@return DONE, GONE or FAILED */
+[[nodiscard]] Extend_status extend_step(Extender extender, uint32_t space_id,
+                                        uint64_t target, uint64_t *size);
+
+}  // namespace spw
+
+#endif /* extend0space_h */

@@ -1,0 +1,122 @@
+"""A disk that gets full while a data file is extended: an error, and a table that is as it was."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from scratch import FORK, Scratch
+
+MIB = 1 << 20
+DISK_BYTES = 400 * MIB
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL) DATA DIRECTORY = '{}';
+INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000));
+"""
+STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = '{}'"
+
+
+class FullDisk(unittest.TestCase):
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("a mount needs root")
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        image, self.disk = self.scratch.path / "image", self.scratch.path / "disk"
+        with open(image, "wb") as file:
+            file.truncate(DISK_BYTES)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-F", image], check=True)
+        self.disk.mkdir()
+        mount = subprocess.run(["mount", "-o", "loop", image, self.disk], capture_output=True, text=True, check=False)
+        if mount.returncode != 0:
+            self.skipTest(mount.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", self.disk], check=True)
+        self.addCleanup(self.end)
+        self.scratch.initialise(FORK)
+        self.start()
+        self.scratch.sql(SETUP.format(self.disk))
+
+    def start(self, *options):
+        self.scratch.start(FORK, f"--innodb-directories={self.disk}", *options)
+
+    def end(self):
+        """The server, before the disk goes."""
+        if self.scratch.process.poll() is None:
+            self.scratch.end()
+
+    def free(self):
+        found = os.statvfs(self.disk)
+        return found.f_bavail * found.f_frsize
+
+    def fill_up_to(self, left):
+        """Take the disk's room but for what is left."""
+        with open(self.disk / "other", "ab") as file:
+            os.posix_fallocate(file.fileno(), file.tell(), self.free() - left)
+
+    def number(self, text):
+        return int(self.scratch.sql(text))
+
+    def size(self):
+        return self.number("SELECT file_size FROM information_schema.innodb_tablespaces WHERE name = 'd/t'")
+
+    def status(self, name):
+        return self.number(STATUS.format(name))
+
+    def wait_until(self, condition):
+        for _ in range(600):
+            if self.number(f"SELECT {condition}"):
+                return
+            self.scratch.sql("DO SLEEP(0.1)")
+        self.fail(condition)
+
+    def check(self):
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+
+    def test_statement(self):
+        result = self.scratch.client("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 500M")
+        self.assertRegex(result.stderr, r"\d+ bytes more are needed for this EXTENT_SIZE, .* has \d+ free")
+        before = self.size()
+
+        # The room is there when the statement looks, and not when it comes to take it.
+        with self.scratch.session() as backup, self.scratch.session() as statement:
+            backup.stdin.write("LOCK INSTANCE FOR BACKUP;\nSELECT 1;\n")
+            backup.stdin.flush()
+            backup.stdout.readline()
+            statement.stdin.write("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M;\n")
+            statement.stdin.close()
+            self.wait_until("(SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_state = "
+                            "'Waiting for backup lock')")  # fmt: skip
+            self.fill_up_to(100 * MIB)
+            backup.stdin.close()
+            self.assertEqual(statement.wait(), 1)
+            backup.wait()
+        after = self.size()
+        self.assertGreater(after, before)
+        self.assertLess(after, 110 * MIB)
+        self.assertIn("posix_fallocate(): Failed to preallocate", self.scratch.log.read_text())
+        self.check()
+        self.assertEqual(self.scratch.end(signal.SIGKILL), -signal.SIGKILL)
+        self.start()
+        self.check()
+        (self.disk / "other").unlink()
+        self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M")
+        self.assertEqual(self.size(), 300 * MIB)
+        self.scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t")
+        self.check()
+
+    def test_ahead(self):
+        """It leaves the rest of the disk to others."""
+        left = 60 * MIB
+        self.fill_up_to(left)
+        self.scratch.sql("SET GLOBAL innodb_extend_ahead_pct = 50")
+        for _ in range(3):
+            self.scratch.sql("INSERT INTO d.t (a) SELECT REPEAT('b', 2000000) FROM d.t")
+            self.scratch.sql("DO SLEEP(1.5)")
+        self.wait_until(f"({STATUS.format('Innodb_tablespace_extend_ahead_no_room')}) > 0")
+        self.assertGreater(self.status("Innodb_tablespace_extend_ahead_bytes"), 0)
+        self.assertGreater(self.free(), DISK_BYTES * 0.05 - 4 * MIB)
+        self.check()
+
+
+if __name__ == "__main__":
+    unittest.main()
