@@ -74,6 +74,11 @@ TEST(ExtendHistory, OddLooks) {
   EXPECT_EQ(history.growth, 5.0);
 }
 
+TEST(ExtendAhead, FullIn) {
+  EXPECT_DOUBLE_EQ(extend_full_in_s(100 * MIB, growing(10.0 * MIB)), 10.0);
+  EXPECT_DOUBLE_EQ(extend_full_in_s(7, growing(0.0)), 7.0);
+}
+
 TEST(ExtendAhead, FreeBytes) {
   struct {
     uint64_t size, n_unused, free;

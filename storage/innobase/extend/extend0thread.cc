@@ -80,8 +80,8 @@ struct Kept {
   /** What it is being extended to: bytes; 0 if it is not. */
   uint64_t target{0};
 
-  /** When its room is used up: seconds from the last look. */
-  double full_in_s{0.0};
+  /** What inserts found free in it then, and what was added since: bytes. */
+  uint64_t free{0};
 
   /** Whether it was found by the last look. */
   bool is_found{true};
@@ -193,8 +193,7 @@ void Extender_ahead::look(steady_clock::time_point now) {
     kept.is_found = true;
     kept.size = look.size;
     kept.history = extend_history(kept.history, look);
-    kept.full_in_s = static_cast<double>(extend_free_bytes(look)) /
-                     std::max(kept.history.growth, 1.0);
+    kept.free = extend_free_bytes(look);
     if (kept.target > look.size) {
       continue;
     }
@@ -225,11 +224,14 @@ bool Extender_ahead::step() {
     return false;
   }
   auto soonest = m_files.end();
+  double soonest_s = 0.0;
   for (auto file = m_files.begin(); file != m_files.end(); ++file) {
-    if (file->second.target != 0 &&
-        (soonest == m_files.end() ||
-         file->second.full_in_s < soonest->second.full_in_s)) {
+    const Kept &kept = file->second;
+    const double full_in_s = extend_full_in_s(kept.free, kept.history);
+    if (kept.target != 0 &&
+        (soonest == m_files.end() || full_in_s < soonest_s)) {
       soonest = file;
+      soonest_s = full_in_s;
     }
   }
   if (soonest == m_files.end()) {
@@ -291,8 +293,7 @@ bool Extender_ahead::step_of(space_id_t space_id, Kept *kept) {
   }
   const uint64_t added = size - std::min(size, kept->size);
   kept->pace.took(added, duration<double>(steady_clock::now() - begin).count());
-  kept->full_in_s +=
-      static_cast<double>(added) / std::max(kept->history.growth, 1.0);
+  kept->free += added;
   kept->size = size;
   return size < target;
 }

@@ -139,6 +139,13 @@ inline Extend_history extend_history(const Extend_history &history,
   return now;
 }
 
+/** @param[in]  free     what inserts find free: bytes
+@param[in]  history  of the tablespace
+@return when that is used up, if it goes on growing as lately: seconds */
+inline double extend_full_in_s(uint64_t free, const Extend_history &history) {
+  return static_cast<double>(free) / std::max(history.growth, 1.0);
+}
+
 /** Decide whether a file is extended ahead of its inserts, and how far.
 @param[in]  ahead_pct  innodb_extend_ahead_pct: 0 to 100
 @param[in]  look       the tablespace now
