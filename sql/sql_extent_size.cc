@@ -107,7 +107,9 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
           " they are written: tablespace `%s`",
           m_name.str);
     }
-    if (extend(thd, tablespace, space, target.bytes)) {
+    const bool is_failed = extend(thd, tablespace, space, target.bytes);
+    extend_make_durable();
+    if (is_failed) {
       return true;
     }
   }

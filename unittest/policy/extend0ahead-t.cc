@@ -26,10 +26,15 @@ constexpr Extend_look LOOK{.now_s = 100.0,
                            .n_unused = 100,
                            .unit_bytes = MIB,
                            .extent_bytes = MIB,
-                           .disk_room = 100 * GIB};
+                           .disk_room = 100 * GIB,
+                           .is_disk_held = false};
 
 Extend_history growing(double bytes_per_s) {
-  return {.is_known = true, .now_s = 100.0, .used = 0, .growth = bytes_per_s};
+  return {.is_known = true,
+          .now_s = 100.0,
+          .begin_s = 100.0,
+          .used_min = 0,
+          .growth = bytes_per_s};
 }
 
 TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
@@ -38,28 +43,49 @@ TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
   EXPECT_TRUE(history.is_known);
   EXPECT_EQ(history.growth, 0.0);
 
-  look.now_s += 2.0;
-  look.n_unused -= 20;
+  look.now_s += 12.0;
+  look.n_unused -= 60;
   history = extend_history(history, look);
-  EXPECT_DOUBLE_EQ(history.growth, 10.0 * MIB);
+  EXPECT_DOUBLE_EQ(history.growth, 5.0 * MIB);
 
   /* Slower now: the faster counts, and is forgotten by halves. */
   look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
   look.n_unused -= 30;
   history = extend_history(history, look);
-  EXPECT_DOUBLE_EQ(history.growth, 5.0 * MIB);
+  EXPECT_DOUBLE_EQ(history.growth, 2.5 * MIB);
 
   /* Rows were deleted. */
   look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
   look.n_unused += 40;
   history = extend_history(history, look);
-  EXPECT_DOUBLE_EQ(history.growth, 2.5 * MIB);
+  EXPECT_DOUBLE_EQ(history.growth, 1.25 * MIB);
+
+  /* What is used again after that is growth. */
+  look.now_s += EXTEND_GROWTH_WINDOW_S;
+  look.n_unused -= 20;
+  history = extend_history(history, look);
+  EXPECT_DOUBLE_EQ(history.growth, 2.0 * MIB);
+}
+
+TEST(ExtendHistory, AWindowThatHasOnlyBegunCountsAsAWholeOne) {
+  /* Four extents at once, each six seconds: 0.67 MiB a second. */
+  Extend_look look = LOOK;
+  Extend_history history = extend_history({}, look);
+  double most = 0.0;
+  for (unsigned second = 1; second < 90; ++second) {
+    look.now_s += 1.0;
+    look.n_unused -= second % 6 == 0 ? 4 : 0;
+    history = extend_history(history, look);
+    most = std::max(most, history.growth);
+  }
+  EXPECT_GT(most, 0.6 * MIB);
+  EXPECT_LE(most, 0.8 * MIB);
 }
 
 TEST(ExtendHistory, AnExtensionIsNoGrowth) {
   Extend_history history = extend_history({}, LOOK);
   Extend_look look = LOOK;
-  look.now_s += 1.0;
+  look.now_s += EXTEND_GROWTH_WINDOW_S;
   look.size += 500 * MIB;
   look.n_unused += 500;
   EXPECT_EQ(extend_history(history, look).growth, 0.0);
@@ -69,9 +95,39 @@ TEST(ExtendHistory, OddLooks) {
   Extend_look look = LOOK;
   look.n_unused = 1025;
   const Extend_history history = extend_history(growing(5.0), look);
-  EXPECT_EQ(history.used, 0u);
+  EXPECT_EQ(history.used_min, 0u);
   /* No time has passed. */
   EXPECT_EQ(history.growth, 5.0);
+}
+
+TEST(ExtendAccount, RoomIsPromisedOnce) {
+  Extend_account account;
+  EXPECT_EQ(account.room(), 0u);
+  account.open(1.0, 30 * GIB, 100 * GIB);
+  EXPECT_EQ(account.room(), 25 * GIB);
+  account.promise(10 * GIB);
+  /* In the same round. */
+  account.open(1.0, 30 * GIB, 100 * GIB);
+  EXPECT_EQ(account.room(), 15 * GIB);
+  account.promise(16 * GIB);
+  EXPECT_EQ(account.room(), 0u);
+  account.open(2.0, 20 * GIB, 100 * GIB);
+  EXPECT_EQ(account.room(), 15 * GIB);
+}
+
+TEST(ExtendAccount, HeldAfterAFailure) {
+  Extend_account account;
+  EXPECT_FALSE(account.is_held(0.0));
+  account.failed(10.0);
+  EXPECT_TRUE(account.is_held(10.0));
+  EXPECT_TRUE(account.is_held(69.9));
+  EXPECT_FALSE(account.is_held(70.0));
+
+  Extend_look look = LOOK;
+  look.n_unused = 0;
+  look.is_disk_held = true;
+  EXPECT_EQ(decide_extend_ahead(1, look, growing(200.0)).reason,
+            Extend_reason::DISK_HELD);
 }
 
 TEST(ExtendAhead, FullIn) {
@@ -194,6 +250,7 @@ struct Simulation {
     constexpr double TICK_S = 0.05;
     Extend_history history;
     double used = 8.0 * MIB;
+    double taken = used;
     double target = 0.0;
     double next_look_s = 0.0;
     size = 12.0 * MIB;
@@ -207,6 +264,10 @@ struct Simulation {
       if (size - used < MIB) {
         size += 4.0 * MIB;
       }
+      /* What is taken of the free extents is so by four at once. */
+      while (taken < used) {
+        taken += EXTEND_FREE_ADD * MIB;
+      }
       if (target > size) {
         size = std::min(target, size + device * TICK_S);
         continue;
@@ -219,7 +280,7 @@ struct Simulation {
       look.now_s = now;
       look.size = static_cast<uint64_t>(size) / MIB * MIB;
       look.n_unused =
-          (look.size - std::min(look.size, static_cast<uint64_t>(used))) / MIB;
+          (look.size - std::min(look.size, static_cast<uint64_t>(taken))) / MIB;
       history = extend_history(history, look);
       const Extend_decision decision = decide_extend_ahead(pct, look, history);
       target = static_cast<double>(decision.target);

@@ -13,6 +13,7 @@ A tablespace that is extended online, step by step. */
 
 #include "extend0space.h"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <memory>
@@ -20,6 +21,7 @@ A tablespace that is extended online, step by step. */
 #include "dict0dict.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
+#include "log0buf.h"
 #include "log0chkp.h"
 #include "mtr0mtr.h"
 #include "policy/extend0size.h"
@@ -75,11 +77,14 @@ bool extend_is_known(const char *name) {
 std::optional<Extend_disk> extend_disk(uint32_t space_id) {
   const std::unique_ptr<char, void (*)(void *)> path{
       fil_space_get_first_path(space_id), ut::free};
+  struct stat file {};
   struct statvfs status {};
-  if (path == nullptr || statvfs(path.get(), &status) != 0) {
+  if (path == nullptr || stat(path.get(), &file) != 0 ||
+      statvfs(path.get(), &status) != 0) {
     return {};
   }
-  return Extend_disk{.free = uint64_t{status.f_bavail} * status.f_frsize,
+  return Extend_disk{.id = file.st_dev,
+                     .free = uint64_t{status.f_bavail} * status.f_frsize,
                      .size = uint64_t{status.f_blocks} * status.f_frsize};
 }
 
@@ -146,5 +151,7 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   mtr.commit();
   return is_done ? Extend_status::DONE : Extend_status::FAILED;
 }
+
+void extend_make_durable() { log_buffer_flush_to_disk(); }
 
 }  // namespace spw

@@ -48,10 +48,6 @@ using std::chrono::steady_clock;
 /** How often the tablespaces are looked at. */
 constexpr std::chrono::seconds LOOK_INTERVAL{1};
 
-/** After an extension that failed, none is tried for so long: upstream writes
-to the error log of each. */
-constexpr std::chrono::seconds FAILED_INTERVAL{60};
-
 /** Guards the thread's existence, and what it is told. */
 std::mutex s_mutex;
 std::condition_variable s_told;
@@ -83,6 +79,9 @@ struct Kept {
   /** What inserts found free in it then, and what was added since: bytes. */
   uint64_t free{0};
 
+  /** The file system it is on: Extend_disk. */
+  uint64_t disk_id{0};
+
   /** Whether it was found by the last look. */
   bool is_found{true};
 
@@ -106,7 +105,10 @@ class Extender_ahead {
   bool step();
 
   /** Forget all tablespaces. */
-  void reset() { m_files.clear(); }
+  void reset() {
+    m_files.clear();
+    m_disks.clear();
+  }
 
  private:
   /** Extend a file by a step, unless somebody has locked its table against
@@ -122,21 +124,23 @@ class Extender_ahead {
     m_thd->get_stmt_da()->reset_condition_info(m_thd);
   }
 
+  /** Open the account of a file's file system.
+  @param[in]      space_id  the tablespace
+  @param[in]      now_s     the time of the look
+  @param[in,out]  kept      what is kept of it
+  @return false if it cannot be asked */
+  bool open_account(space_id_t space_id, double now_s, Kept *kept);
+
   THD *const m_thd;
   std::unordered_map<space_id_t, Kept> m_files;
 
-  /** Nothing is extended before. */
-  steady_clock::time_point m_not_before{};
+  /** By Extend_disk::id. */
+  std::unordered_map<uint64_t, Extend_account> m_disks;
 };
 
-/** @return the room that extending ahead has on the file system of a
-tablespace; nothing if that is not known: bytes */
-std::optional<uint64_t> room_of(space_id_t space_id) {
-  const auto disk = extend_disk(space_id);
-  if (!disk) {
-    return {};
-  }
-  return extend_disk_room(disk->free, disk->size);
+/** @return a clock that only goes forward: seconds */
+double seconds_of(steady_clock::time_point time) {
+  return duration<double>(time.time_since_epoch()).count();
 }
 
 /** @param[in]  file   the last file of a tablespace; its shard's mutex is held
@@ -166,11 +170,23 @@ std::optional<Found> find(const fil_node_t &file, double now_s) {
                         .n_unused = n_listed + n_above,
                         .unit_bytes = FSP_EXTENT_SIZE * page_bytes,
                         .extent_bytes = extent_bytes,
-                        .disk_room = 0}};
+                        .disk_room = 0,
+                        .is_disk_held = false}};
+}
+
+bool Extender_ahead::open_account(space_id_t space_id, double now_s,
+                                  Kept *kept) {
+  const auto disk = extend_disk(space_id);
+  if (!disk) {
+    return false;
+  }
+  kept->disk_id = disk->id;
+  m_disks[disk->id].open(now_s, disk->free, disk->size);
+  return true;
 }
 
 void Extender_ahead::look(steady_clock::time_point now) {
-  const double now_s = duration<double>(now.time_since_epoch()).count();
+  const double now_s = seconds_of(now);
   std::vector<Found> found;
   (void)Fil_iterator::for_each_file([&found, now_s](fil_node_t *file) {
     if (auto one = find(*file, now_s)) {
@@ -179,50 +195,49 @@ void Extender_ahead::look(steady_clock::time_point now) {
     return DB_SUCCESS;
   });
 
-  /* What was promised and is not written yet; on whatever file system. */
-  uint64_t promised = 0;
   for (auto &[space_id, kept] : m_files) {
     kept.is_found = false;
-    promised += kept.target - std::min(kept.target, kept.size);
   }
+  for (const Found &one : found) {
+    Kept &kept =
+        m_files.try_emplace(one.space_id, one.look.extent_bytes).first->second;
+    kept.is_found = true;
+    kept.size = one.look.size;
+    kept.history = extend_history(kept.history, one.look);
+    kept.free = extend_free_bytes(one.look);
+    if (kept.target > kept.size && open_account(one.space_id, now_s, &kept)) {
+      m_disks[kept.disk_id].promise(kept.target - kept.size);
+    } else {
+      kept.target = 0;
+    }
+  }
+  std::erase_if(m_files,
+                [](const auto &file) { return !file.second.is_found; });
+
   bool is_no_room = false;
   for (Found &one : found) {
-    Extend_look &look = one.look;
-    Kept &kept =
-        m_files.try_emplace(one.space_id, look.extent_bytes).first->second;
-    kept.is_found = true;
-    kept.size = look.size;
-    kept.history = extend_history(kept.history, look);
-    kept.free = extend_free_bytes(look);
-    if (kept.target > look.size) {
+    Kept &kept = m_files.at(one.space_id);
+    if (kept.target != 0 || kept.history.growth < EXTEND_GROWTH_MIN ||
+        !open_account(one.space_id, now_s, &kept)) {
       continue;
     }
-    kept.target = 0;
-    if (kept.history.growth < EXTEND_GROWTH_MIN) {
-      continue;
-    }
-    const auto room = room_of(one.space_id);
-    if (!room) {
-      continue;
-    }
-    look.disk_room = *room - std::min(*room, promised);
+    Extend_account &disk = m_disks[kept.disk_id];
+    one.look.disk_room = disk.room();
+    one.look.is_disk_held = disk.is_held(now_s);
     const Extend_decision decision =
-        decide_extend_ahead(extend_ahead_pct, look, kept.history);
-    kept.target = decision.target;
-    promised += kept.target - std::min(kept.target, kept.size);
+        decide_extend_ahead(extend_ahead_pct, one.look, kept.history);
+    if (decision.target != 0) {
+      kept.target = decision.target;
+      disk.promise(kept.target - kept.size);
+    }
     is_no_room |= decision.reason == Extend_reason::DISK_NEARLY_FULL;
   }
   if (is_no_room) {
     s_no_room.fetch_add(1, std::memory_order_relaxed);
   }
-  std::erase_if(m_files,
-                [](const auto &file) { return !file.second.is_found; });
 }
 
 bool Extender_ahead::step() {
-  if (steady_clock::now() < m_not_before) {
-    return false;
-  }
   auto soonest = m_files.end();
   double soonest_s = 0.0;
   for (auto file = m_files.begin(); file != m_files.end(); ++file) {
@@ -260,8 +275,9 @@ bool Extender_ahead::step_of(space_id_t space_id, Kept *kept) {
   }
   const uint64_t target = kept->target;
   const uint64_t next = kept->pace.next(kept->size, target);
-  const auto room = room_of(space_id);
-  if (!room || next - kept->size > *room) {
+  const auto disk = extend_disk(space_id);
+  if (!disk || next - kept->size > extend_disk_room(disk->free, disk->size) ||
+      m_disks[disk->id].is_held(seconds_of(steady_clock::now()))) {
     return false;
   }
   Extent_step_locks locks{m_thd};
@@ -284,10 +300,11 @@ bool Extender_ahead::step_of(space_id_t space_id, Kept *kept) {
   }
   if (status == Extend_status::FAILED) {
     s_no_room.fetch_add(1, std::memory_order_relaxed);
-    m_not_before = steady_clock::now() + FAILED_INTERVAL;
+    m_disks[disk->id].failed(seconds_of(steady_clock::now()));
     ib::warn() << "Tablespace " << kept->tablespace->name
                << " could not be extended ahead, to " << target
-               << " bytes: none is for " << FAILED_INTERVAL.count()
+               << " bytes: none is on its file system for "
+               << EXTEND_FAILED_HOLD_S
                << " s. See the messages above, and innodb_extend_ahead_pct.";
     return false;
   }
@@ -379,8 +396,8 @@ void extend_ahead_changed() {
   s_told.notify_all();
 }
 
-Extend_looks extend_looks() {
-  return {.no_room = s_no_room.load(std::memory_order_relaxed)};
+uint64_t extend_ahead_no_room() {
+  return s_no_room.load(std::memory_order_relaxed);
 }
 
 }  // namespace spw

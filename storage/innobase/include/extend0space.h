@@ -51,8 +51,11 @@ enum class Extend_status {
   FAILED
 };
 
-/** A file system; bytes. */
+/** A file system; bytes, if not said otherwise. */
 struct Extend_disk {
+  /** Its device number (stat(2): st_dev). */
+  uint64_t id;
+
   /** For this process. */
   uint64_t free;
 
@@ -113,6 +116,10 @@ for an idle moment of a file that is renamed, with latches held.
 @return DONE, GONE or FAILED */
 [[nodiscard]] Extend_status extend_step(Extender extender, uint32_t space_id,
                                         uint64_t target, uint64_t *size);
+
+/** Have the redo log of all steps so far on disk: what they added is there
+after a crash. */
+void extend_make_durable();
 
 }  // namespace spw
 

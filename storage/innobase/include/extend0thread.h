@@ -28,15 +28,9 @@ constexpr unsigned int EXTEND_AHEAD_PCT_MAX = 50;
 /** innodb_extend_ahead_pct has been set: begin with it. Does not wait. */
 void extend_ahead_changed();
 
-/** What the thread has come upon. */
-struct Extend_looks {
-  /** How often a file was not extended as its file system is nearly full, or
-  as an extension had failed. */
-  uint64_t no_room;
-};
-
-/** @return what the thread has come upon */
-Extend_looks extend_looks();
+/** @return how often a file was not extended as its file system is nearly full,
+and how often an extension has failed */
+uint64_t extend_ahead_no_room();
 
 }  // namespace spw
 

@@ -17,6 +17,7 @@ Which data files are extended before an insert needs it, and by how much. */
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "extend0size.h"
 
@@ -26,6 +27,10 @@ namespace spw {
 AUTOEXTEND_SIZE = 64M was seen to take up to 11 s on a volume of 12 MB a second
 on which others write, too. */
 constexpr double EXTEND_HORIZON_S = 15.0;
+
+/** Growth is seen over so long. A tablespace takes EXTEND_FREE_ADD extents at
+once: over a second that looks like 4 MiB/s where it may be a tenth of it. */
+constexpr double EXTEND_GROWTH_WINDOW_S = 10.0;
 
 /** How long until half of a growth that has ended is forgotten. Loads come in
 bursts: the fastest of the last time is what the next one may be like. */
@@ -38,6 +43,45 @@ constexpr double EXTEND_GROWTH_MIN = 128.0;
 /** A file is extended by no more than so much at a time: what is not used after
 all is lost to others. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
+
+/** After an extension that failed, none is tried on the same file system for so
+long: upstream writes to the error log of each. */
+constexpr double EXTEND_FAILED_HOLD_S = 60.0;
+
+/** A file system that files are extended on. Not thread-safe. */
+class Extend_account {
+ public:
+  /** A round of looks begins, and nothing is promised yet. The second time in
+  a round does nothing.
+  @param[in]  now_s  the time of the round: seconds, see Extend_look
+  @param[in]  free   free for this process: bytes
+  @param[in]  size   the file system: bytes */
+  void open(double now_s, uint64_t free, uint64_t size) {
+    if (now_s > m_opened_s) {
+      m_opened_s = now_s;
+      m_room = extend_disk_room(free, size);
+    }
+  }
+
+  /** A file shall be extended; what others are given is less by as much.
+  @param[in]  bytes  what is not there of it yet */
+  void promise(uint64_t bytes) { m_room -= std::min(m_room, bytes); }
+
+  /** @param[in]  now_s  an extension has failed now: seconds */
+  void failed(double now_s) { m_held_until_s = now_s + EXTEND_FAILED_HOLD_S; }
+
+  /** @return what may be taken and is not promised: bytes */
+  uint64_t room() const { return m_room; }
+
+  /** @param[in]  now_s  seconds
+  @return whether nothing is extended, as an extension has failed */
+  bool is_held(double now_s) const { return now_s < m_held_until_s; }
+
+ private:
+  uint64_t m_room{0};
+  double m_opened_s{-std::numeric_limits<double>::infinity()};
+  double m_held_until_s{-std::numeric_limits<double>::infinity()};
+};
 
 /** A tablespace at a time; bytes, if not said otherwise. */
 struct Extend_look {
@@ -59,8 +103,9 @@ struct Extend_look {
   /** An extent: what a file is extended by, at the least. */
   uint64_t extent_bytes;
 
-  /** What may be taken of the file system: extend_disk_room(). */
+  /** What may be taken of the file system: Extend_account. */
   uint64_t disk_room;
+  bool is_disk_held;
 };
 
 /** @param[in]  look  a tablespace
@@ -77,11 +122,15 @@ struct Extend_history {
   /** Whether there was one. */
   bool is_known{false};
 
+  /** When that was: seconds. */
   double now_s{0.0};
 
-  /** What was in use then: bytes. What upstream keeps is not: it grows with
-  each extension. */
-  uint64_t used{0};
+  /** When the window began that growth is seen over: seconds. */
+  double begin_s{0.0};
+
+  /** The least that was in use since: bytes. What upstream keeps is not: it
+  grows with each extension. */
+  uint64_t used_min{0};
 
   /** How fast that has grown lately: bytes a second. */
   double growth{0.0};
@@ -103,6 +152,8 @@ enum class Extend_reason {
   GROWTH,
   /** It would be extended, but the file system is nearly full. */
   DISK_NEARLY_FULL,
+  /** It would be extended, but on its file system an extension has failed. */
+  DISK_HELD,
   /** It would be extended, but is as large as may be. */
   AT_LIMIT
 };
@@ -120,22 +171,29 @@ struct Extend_decision {
 @return what is to be remembered */
 inline Extend_history extend_history(const Extend_history &history,
                                      const Extend_look &look) {
-  Extend_history now{
-      .is_known = true,
-      .now_s = look.now_s,
-      .used = look.size - std::min(look.size, look.n_unused * look.unit_bytes),
-      .growth = 0.0};
-  const double elapsed_s = look.now_s - history.now_s;
-  if (!history.is_known || elapsed_s <= 0.0) {
-    now.growth = history.growth;
-    return now;
+  const uint64_t used =
+      look.size - std::min(look.size, look.n_unused * look.unit_bytes);
+  if (!history.is_known) {
+    return {.is_known = true,
+            .now_s = look.now_s,
+            .begin_s = look.now_s,
+            .used_min = used,
+            .growth = 0.0};
   }
-  const double rate =
-      now.used > history.used
-          ? static_cast<double>(now.used - history.used) / elapsed_s
-          : 0.0;
-  now.growth = std::max(
-      rate, history.growth * std::exp2(-elapsed_s / EXTEND_GROWTH_HALF_LIFE_S));
+  Extend_history now = history;
+  now.now_s = look.now_s;
+  now.used_min = std::min(history.used_min, used);
+  const double window_s = look.now_s - history.begin_s;
+  /* A window that has only begun counts as a whole one. */
+  const double rate = static_cast<double>(used - now.used_min) /
+                      std::max(window_s, EXTEND_GROWTH_WINDOW_S);
+  now.growth =
+      std::max(rate, history.growth * std::exp2(-(look.now_s - history.now_s) /
+                                                EXTEND_GROWTH_HALF_LIFE_S));
+  if (window_s >= EXTEND_GROWTH_WINDOW_S) {
+    now.begin_s = look.now_s;
+    now.used_min = used;
+  }
   return now;
 }
 
@@ -189,6 +247,9 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   }
   const uint64_t target =
       std::min(limit, round_up(look.size + wanted, look.extent_bytes));
+  if (look.is_disk_held) {
+    return {Extend_reason::DISK_HELD, 0};
+  }
   if (target - look.size > look.disk_room) {
     return {Extend_reason::DISK_NEARLY_FULL, 0};
   }

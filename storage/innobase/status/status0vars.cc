@@ -44,7 +44,7 @@ struct Status_values {
   Redo_fill redo;
   Stall_values stalls[static_cast<size_t>(Stall::N)];
   Extend_work extended[static_cast<size_t>(Extender::N)];
-  Extend_looks extend_looks;
+  uint64_t extend_ahead_no_room;
   Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
   uint64_t flush_list_batches;
 };
@@ -117,7 +117,7 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
   for (size_t i = 0; i < std::size(s_values.extended); ++i) {
     s_values.extended[i] = extend_work(static_cast<Extender>(i));
   }
-  s_values.extend_looks = extend_looks();
+  s_values.extend_ahead_no_room = extend_ahead_no_room();
   for (size_t i = 0; i < std::size(s_values.flushed); ++i) {
     s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
   }
