@@ -40,6 +40,7 @@ if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
     mysql_client_test mysql_keyring_encryption_test mysql_migrate_keyring mysql_test_event_tracking
     mysqltest mysqltest_safe_process component_test_sys_var_service
     component_keyring_file # tests of encryption
+    clone # tests of a copy of a server at work
     component_reference_cache) # loaded by every server
 else()
   # mysql-test would be installed with links into this repository; tests are run in a build folder.
