@@ -45,7 +45,7 @@ START = time.monotonic()
 # The tests of ours that CI runs with InnoDB's assertions: pages through all arrays, crash and recovery, and those that
 # need a debug build.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
-               "spillway.extent_size_crash", "spillway.extent_size_ddl"]  # fmt: skip
+               "spillway.extent_size_clone", "spillway.extent_size_crash", "spillway.extent_size_ddl"]  # fmt: skip
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.
 BENCH_TESTS = [
@@ -142,6 +142,8 @@ def python_tests(folder, names=None):
         if names:
             suite = loader.loadTestsFromNames(names)
         result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
+        for test, _ in result.failures + result.errors:
+            say_failed(test.id())
         bad = len(result.failures) + len(result.errors)
         for test, why in result.skipped:
             print(f"skipped: {test.id()}: {why}")
@@ -175,6 +177,14 @@ def check_aio_arrays():
 
 # What each mtr part of this run found, by name and flavor.
 TALLIES = {}
+# What failed, in a line each: said again at the end, for who is shown no more than that.
+FAILED = []
+
+
+def say_failed(what, details=""):
+    FAILED.append(what)
+    print(f"failed: {what}{details}")
+
 
 
 def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
@@ -187,7 +197,7 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
         for test, why in sorted(tally.skipped.items()):
             print(f"skipped: {test}: {why}")
         for test in sorted(tally.failed):
-            print(f"failed: {test}; see {LOGS}/mtr-{name}-{flavor}.log")
+            say_failed(f"{test}, {flavor}", f"; see {LOGS}/mtr-{name}-{flavor}.log")
         if not sum(tally.summary()):
             raise Failure("no test was run")
         return tally.summary()
@@ -288,10 +298,10 @@ def run_parts(parts):
             print(f"skipped: {name}: {skip}")
             counts = 0, 0, 1
         except Failure as failure:
-            print(f"failed: {name}: {failure}")
+            say_failed(name, f": {failure}")
             counts = 0, 1, 0
         except Exception:
-            print(f"failed: {name}:\n{traceback.format_exc()}")
+            say_failed(name, f":\n{traceback.format_exc()}")
             counts = 0, 1, 0
         rows.append((time.monotonic() - start, name, counts))
         passed, failed, skipped = (sum(pair) for pair in zip((passed, failed, skipped), counts, strict=True))
@@ -303,6 +313,8 @@ def run_parts(parts):
     for seconds, name, counts in rows:
         print(f"{seconds:7.0f}  {name}{'  FAILED' if counts[1] else ''}")
     print(f"{sum(row[0] for row in rows):7.0f}  all\n")
+    for what in FAILED:
+        print(f"failed: {what}")
     summary = f"{passed} passed, {failed} failed, {skipped} skipped"
     print(summary, flush=True)
     (LOGS / "summary").write_text(summary + "\n")
