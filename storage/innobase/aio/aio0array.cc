@@ -332,10 +332,14 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
   });
 }
 
-size_t aio_take_slot(Aio_array *array) {
+bool aio_take_slot(Aio_array *array, size_t *slot) {
+  if (array->m_slots == nullptr) {
+    return false;
+  }
   /* One was promised: without it two requests would share a slot. */
   ut_a(array->m_slots->has_free());
-  return array->m_slots->take();
+  *slot = array->m_slots->take();
+  return true;
 }
 
 void aio_give_slot(Aio_array *array, size_t slot) {

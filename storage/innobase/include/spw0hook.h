@@ -81,8 +81,9 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots);
 /** Choose the slot for a request of native AIO. The caller holds the array's
 mutex and has been promised a slot by aio_wait_for_slot().
 @param[in,out]  array  the array
-@return number of the slot */
-[[nodiscard]] size_t aio_take_slot(Aio_array *array);
+@param[out]     slot   number of the slot
+@return false with simulated AIO, where upstream chooses */
+[[nodiscard]] bool aio_take_slot(Aio_array *array, size_t *slot);
 
 /** Note that a slot is free; nothing to note with simulated AIO. The caller
 holds the array's mutex.
