@@ -218,6 +218,8 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
     return ulonglong{bytes / space.page_bytes};
   };
   Extend_pace pace{space.extent_bytes};
+  Extend_rest rest;
+  double step_s = 0.0;
   uint64_t size = space.size;
   while (size < target) {
     if (thd->killed != THD::NOT_KILLED) {
@@ -255,7 +257,8 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
                         MYF(0), pages(size), ulonglong{size}, m_name.str);
         return true;
       }
-      pace.took(size - before, took.count());
+      step_s = took.count();
+      pace.took(size - before, step_s);
     }
     /* Others may extend it, too. A wait for a lock has begun the stage anew. */
     mysql_stage_set_work_estimated(thd->m_stage_progress_psi,
@@ -263,6 +266,9 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
     mysql_stage_set_work_completed(thd->m_stage_progress_psi,
                                    pages(std::min(size, target) - space.size));
     DEBUG_SYNC(thd, "spw_extent_size_step");
+    if (size < target) {
+      rest.after(step_s);
+    }
   }
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
                       "It had %llu pages, %llu bytes, and has %llu pages, %llu"

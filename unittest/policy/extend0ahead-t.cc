@@ -135,6 +135,11 @@ TEST(ExtendAhead, FullIn) {
   EXPECT_DOUBLE_EQ(extend_full_in_s(7, growing(0.0)), 7.0);
 }
 
+TEST(ExtendAhead, RestsUnlessItIsFullSoon) {
+  EXPECT_DOUBLE_EQ(extend_ahead_rest_s(0.1, EXTEND_HURRY_S), 0.3);
+  EXPECT_EQ(extend_ahead_rest_s(0.1, EXTEND_HURRY_S - 0.1), 0.0);
+}
+
 TEST(ExtendAhead, FreeBytes) {
   struct {
     uint64_t size, n_unused, free;
@@ -269,7 +274,11 @@ struct Simulation {
         taken += EXTEND_FREE_ADD * MIB;
       }
       if (target > size) {
-        size = std::min(target, size + device * TICK_S);
+        const double full_in_s =
+            extend_full_in_s(static_cast<uint64_t>(size - used), history);
+        const double rest_s = extend_ahead_rest_s(EXTEND_STEP_S, full_in_s);
+        size = std::min(target, size + device * TICK_S * EXTEND_STEP_S /
+                                           (EXTEND_STEP_S + rest_s));
         continue;
       }
       if (now < next_look_s) {

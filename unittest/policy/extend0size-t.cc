@@ -164,6 +164,20 @@ TEST(ExtendPace, AFileThatIsNotWholeExtentsComesToBe) {
   EXPECT_EQ(pace.next(7 * 16384, GIB), MIB);
 }
 
+TEST(ExtendRest, ForOthersAtWork) {
+  /* Its own redo, and that of a few others of its kind. */
+  EXPECT_FALSE(extend_others_work(200 * 12, 3));
+  EXPECT_TRUE(extend_others_work(4096, 0));
+  EXPECT_TRUE(extend_others_work(0, 16));
+}
+
+TEST(ExtendRest, StepsTakeAQuarterOfTheTime) {
+  EXPECT_DOUBLE_EQ(extend_rest_s(0.02), 0.06);
+  EXPECT_DOUBLE_EQ(extend_rest_s(0.1), 0.3);
+  /* Whoever ends the statement waits for no longer. */
+  EXPECT_DOUBLE_EQ(extend_rest_s(2.0), 0.3);
+}
+
 TEST(ExtendDiskRoom, ATwentiethOrTenGibibytesAreKept) {
   EXPECT_EQ(extend_disk_room(50 * GIB, 100 * GIB), 45 * GIB);
   EXPECT_EQ(extend_disk_room(5 * GIB, 100 * GIB), 0u);

@@ -16,7 +16,10 @@ A tablespace that is extended online, step by step. */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "dict0dict.h"
 #include "fil0fil.h"
@@ -56,6 +59,10 @@ class Acquired_space {
 /** The header's size is written in whole units of so many bytes, as upstream's
 fsp_try_extend_data_file() does it. */
 constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
+
+std::atomic<uint64_t> s_rest_us{0};
+
+uint64_t page_reads() { return srv_stats.buf_pool_reads; }
 
 }  // namespace
 
@@ -153,5 +160,24 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
 }
 
 void extend_make_durable() { log_buffer_flush_to_disk(); }
+
+Extend_rest::Extend_rest()
+    : m_lsn(log_get_lsn(*log_sys)), m_page_reads(page_reads()) {}
+
+void Extend_rest::after(double step_s) {
+  const uint64_t lsn = log_get_lsn(*log_sys);
+  const uint64_t reads = page_reads();
+  if (extend_others_work(lsn - m_lsn, reads - m_page_reads)) {
+    const std::chrono::microseconds rest{
+        static_cast<int64_t>(extend_rest_s(step_s) * 1e6)};
+    std::this_thread::sleep_for(rest);
+    s_rest_us.fetch_add(static_cast<uint64_t>(rest.count()),
+                        std::memory_order_relaxed);
+  }
+  m_lsn = lsn;
+  m_page_reads = reads;
+}
+
+uint64_t extend_rest_us() { return s_rest_us.load(std::memory_order_relaxed); }
 
 }  // namespace spw

@@ -101,8 +101,9 @@ class Extender_ahead {
   void look(steady_clock::time_point now);
 
   /** Extend the file that is full soonest by a step.
-  @return whether there was one */
-  bool step();
+  @return how long to rest before the next one: seconds; nothing if there was
+  no file */
+  std::optional<double> step();
 
   /** Forget all tablespaces. */
   void reset() {
@@ -115,8 +116,9 @@ class Extender_ahead {
   that.
   @param[in]      space_id  the tablespace
   @param[in,out]  kept      what is kept of it
+  @param[out]     step_s    how long the step took: seconds
   @return false if it is left alone until the next look */
-  bool step_of(space_id_t space_id, Kept *kept);
+  bool step_of(space_id_t space_id, Kept *kept, double *step_s);
 
   /** Forget an error of the session, which nobody is there to read. */
   void clear_error() {
@@ -237,7 +239,7 @@ void Extender_ahead::look(steady_clock::time_point now) {
   }
 }
 
-bool Extender_ahead::step() {
+std::optional<double> Extender_ahead::step() {
   auto soonest = m_files.end();
   double soonest_s = 0.0;
   for (auto file = m_files.begin(); file != m_files.end(); ++file) {
@@ -250,15 +252,16 @@ bool Extender_ahead::step() {
     }
   }
   if (soonest == m_files.end()) {
-    return false;
+    return {};
   }
-  if (!step_of(soonest->first, &soonest->second)) {
+  double step_s = 0.0;
+  if (!step_of(soonest->first, &soonest->second, &step_s)) {
     soonest->second.target = 0;
   }
-  return true;
+  return extend_ahead_rest_s(step_s, soonest_s);
 }
 
-bool Extender_ahead::step_of(space_id_t space_id, Kept *kept) {
+bool Extender_ahead::step_of(space_id_t space_id, Kept *kept, double *step_s) {
   if (!kept->tablespace) {
     const std::string name = extend_name(space_id);
     Extent_tablespace tablespace;
@@ -309,7 +312,8 @@ bool Extender_ahead::step_of(space_id_t space_id, Kept *kept) {
     return false;
   }
   const uint64_t added = size - std::min(size, kept->size);
-  kept->pace.took(added, duration<double>(steady_clock::now() - begin).count());
+  *step_s = duration<double>(steady_clock::now() - begin).count();
+  kept->pace.took(added, *step_s);
   kept->free += added;
   kept->size = size;
   return size < target;
@@ -334,10 +338,15 @@ void extend_ahead_thread() {
       extender.look(now);
       next_look = now + LOOK_INTERVAL;
     }
-    const bool is_busy = extender.step();
+    const auto rest_s = extender.step();
+    const auto rested =
+        rest_s ? steady_clock::now() +
+                     std::chrono::duration_cast<steady_clock::duration>(
+                         duration<double>(*rest_s))
+               : next_look;
     lock.lock();
-    if (!is_busy && s_may_run) {
-      s_told.wait_until(lock, next_look);
+    if (s_may_run) {
+      s_told.wait_until(lock, std::min(rested, next_look));
     }
   }
   lock.unlock();

@@ -121,6 +121,25 @@ for an idle moment of a file that is renamed, with latches held.
 after a crash. */
 void extend_make_durable();
 
+/** Leaves the device to others between steps, if they are at work. One thread
+uses it. */
+class Extend_rest {
+ public:
+  Extend_rest();
+
+  /** A step has ended: sleep for what extend_rest_s() says, 0.3 s at most, if
+  others have written or read since the last one. No latch is held.
+  @param[in]  step_s  how long it took: seconds */
+  void after(double step_s);
+
+ private:
+  uint64_t m_lsn;
+  uint64_t m_page_reads;
+};
+
+/** @return how long steps have rested for others: microseconds */
+uint64_t extend_rest_us();
+
 }  // namespace spw
 
 #endif /* extend0space_h */

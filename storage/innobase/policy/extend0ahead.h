@@ -28,6 +28,9 @@ AUTOEXTEND_SIZE = 64M was seen to take up to 11 s on a volume of 12 MB a second
 on which others write, too. */
 constexpr double EXTEND_HORIZON_S = 15.0;
 
+/** Below it steps do not rest. */
+constexpr double EXTEND_HURRY_S = 5.0;
+
 /** Growth is seen over so long. A tablespace takes EXTEND_FREE_ADD extents at
 once: over a second that looks like 4 MiB/s where it may be a tenth of it. */
 constexpr double EXTEND_GROWTH_WINDOW_S = 10.0;
@@ -202,6 +205,13 @@ inline Extend_history extend_history(const Extend_history &history,
 @return when that is used up, if it goes on growing as lately: seconds */
 inline double extend_full_in_s(uint64_t free, const Extend_history &history) {
   return static_cast<double>(free) / std::max(history.growth, 1.0);
+}
+
+/** @param[in]  step_s     how long a step took: seconds
+@param[in]  full_in_s  extend_full_in_s() of the file: seconds
+@return how long to rest after it, for those who insert: seconds */
+constexpr double extend_ahead_rest_s(double step_s, double full_in_s) {
+  return full_in_s < EXTEND_HURRY_S ? 0.0 : extend_rest_s(step_s);
 }
 
 /** Decide whether a file is extended ahead of its inserts, and how far.

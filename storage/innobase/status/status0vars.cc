@@ -45,6 +45,7 @@ struct Status_values {
   Stall_values stalls[static_cast<size_t>(Stall::N)];
   Extend_work extended[static_cast<size_t>(Extender::N)];
   uint64_t extend_ahead_no_room;
+  uint64_t extend_rest_us;
   Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
   uint64_t flush_list_batches;
 };
@@ -118,6 +119,7 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
     s_values.extended[i] = extend_work(static_cast<Extender>(i));
   }
   s_values.extend_ahead_no_room = extend_ahead_no_room();
+  s_values.extend_rest_us = extend_rest_us();
   for (size_t i = 0; i < std::size(s_values.flushed); ++i) {
     s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
   }
