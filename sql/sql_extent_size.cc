@@ -93,6 +93,7 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
       decide(space, &target)) {
     return true;
   }
+  bool is_failed = false;
   if (target.reason == Extend_target_reason::LARGE_ENOUGH) {
     push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
                         "It has %llu pages, %llu bytes, already: tablespace"
@@ -107,11 +108,13 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
           " they are written: tablespace `%s`",
           m_name.str);
     }
-    const bool is_failed = extend(thd, tablespace, space, target.bytes);
-    extend_make_durable();
-    if (is_failed) {
-      return true;
-    }
+    is_failed = extend(thd, tablespace, space, target.bytes);
+  }
+  /* Also of what another session's statement has added, if it is said to be
+  there. */
+  extend_make_durable();
+  if (is_failed) {
+    return true;
   }
   if (trans_commit_stmt(thd) || trans_commit(thd)) {
     return true;
@@ -267,7 +270,8 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
                                    pages(std::min(size, target) - space.size));
     DEBUG_SYNC(thd, "spw_extent_size_step");
     if (size < target) {
-      rest.after(step_s);
+      rest.after(step_s,
+                 [thd] { return thd->killed.load() != THD::NOT_KILLED; });
     }
   }
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,

@@ -62,7 +62,10 @@ constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
 
 std::atomic<uint64_t> s_rest_us{0};
 
-uint64_t page_reads() { return srv_stats.buf_pool_reads; }
+uint64_t read_bytes() { return srv_stats.data_read; }
+
+/** How often a rest asks whether it was ended. */
+constexpr std::chrono::milliseconds REST_SLICE{20};
 
 }  // namespace
 
@@ -162,20 +165,30 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
 void extend_make_durable() { log_buffer_flush_to_disk(); }
 
 Extend_rest::Extend_rest()
-    : m_lsn(log_get_lsn(*log_sys)), m_page_reads(page_reads()) {}
+    : m_lsn(log_get_lsn(*log_sys)), m_read_bytes(read_bytes()) {}
 
-void Extend_rest::after(double step_s) {
+void Extend_rest::after(double step_s, const std::function<bool()> &is_killed) {
+  using std::chrono::steady_clock;
+
   const uint64_t lsn = log_get_lsn(*log_sys);
-  const uint64_t reads = page_reads();
-  if (extend_others_work(lsn - m_lsn, reads - m_page_reads)) {
-    const std::chrono::microseconds rest{
-        static_cast<int64_t>(extend_rest_s(step_s) * 1e6)};
-    std::this_thread::sleep_for(rest);
-    s_rest_us.fetch_add(static_cast<uint64_t>(rest.count()),
-                        std::memory_order_relaxed);
+  const uint64_t read = read_bytes();
+  if (extend_others_work(lsn - m_lsn, read - m_read_bytes)) {
+    const auto begin = steady_clock::now();
+    const auto end = begin + std::chrono::microseconds{static_cast<int64_t>(
+                                 extend_rest_s(step_s) * 1e6)};
+    auto now = begin;
+    while (now < end && !is_killed()) {
+      std::this_thread::sleep_until(std::min(end, now + REST_SLICE));
+      now = steady_clock::now();
+    }
+    s_rest_us.fetch_add(
+        static_cast<uint64_t>(
+            std::chrono::duration_cast<std::chrono::microseconds>(now - begin)
+                .count()),
+        std::memory_order_relaxed);
   }
   m_lsn = lsn;
-  m_page_reads = reads;
+  m_read_bytes = read;
 }
 
 uint64_t extend_rest_us() { return s_rest_us.load(std::memory_order_relaxed); }

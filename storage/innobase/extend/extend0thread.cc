@@ -61,11 +61,16 @@ std::atomic<uint64_t> s_no_room{0};
 struct Found {
   space_id_t space_id;
   Extend_look look;
+
+  /** Somebody extends it now: who would do so, too, waits for that. */
+  bool is_being_extended;
 };
 
 /** What is kept of a data file. */
 struct Kept {
   explicit Kept(uint64_t extent_bytes) : pace(extent_bytes) {}
+
+  double full_in_s() const { return extend_full_in_s(free, history); }
 
   Extend_history history;
   Extend_pace pace;
@@ -78,9 +83,6 @@ struct Kept {
 
   /** What inserts found free in it then, and what was added since: bytes. */
   uint64_t free{0};
-
-  /** The file system it is on: Extend_disk. */
-  uint64_t disk_id{0};
 
   /** Whether it was found by the last look. */
   bool is_found{true};
@@ -126,13 +128,6 @@ class Extender_ahead {
     m_thd->get_stmt_da()->reset_condition_info(m_thd);
   }
 
-  /** Open the account of a file's file system.
-  @param[in]      space_id  the tablespace
-  @param[in]      now_s     the time of the look
-  @param[in,out]  kept      what is kept of it
-  @return false if it cannot be asked */
-  bool open_account(space_id_t space_id, double now_s, Kept *kept);
-
   THD *const m_thd;
   std::unordered_map<space_id_t, Kept> m_files;
 
@@ -143,6 +138,12 @@ class Extender_ahead {
 /** @return a clock that only goes forward: seconds */
 double seconds_of(steady_clock::time_point time) {
   return duration<double>(time.time_since_epoch()).count();
+}
+
+/** @return seconds, as that clock counts */
+steady_clock::duration ticks(double seconds) {
+  return std::chrono::duration_cast<steady_clock::duration>(
+      duration<double>(seconds));
 }
 
 /** @param[in]  file   the last file of a tablespace; its shard's mutex is held
@@ -172,19 +173,10 @@ std::optional<Found> find(const fil_node_t &file, double now_s) {
                         .n_unused = n_listed + n_above,
                         .unit_bytes = FSP_EXTENT_SIZE * page_bytes,
                         .extent_bytes = extent_bytes,
+                        .is_page_compressed = space.is_compressed(),
                         .disk_room = 0,
-                        .is_disk_held = false}};
-}
-
-bool Extender_ahead::open_account(space_id_t space_id, double now_s,
-                                  Kept *kept) {
-  const auto disk = extend_disk(space_id);
-  if (!disk) {
-    return false;
-  }
-  kept->disk_id = disk->id;
-  m_disks[disk->id].open(now_s, disk->free, disk->size);
-  return true;
+                        .is_disk_held = false},
+               .is_being_extended = file.is_being_extended};
 }
 
 void Extender_ahead::look(steady_clock::time_point now) {
@@ -207,31 +199,39 @@ void Extender_ahead::look(steady_clock::time_point now) {
     kept.size = one.look.size;
     kept.history = extend_history(kept.history, one.look);
     kept.free = extend_free_bytes(one.look);
-    if (kept.target > kept.size && open_account(one.space_id, now_s, &kept)) {
-      m_disks[kept.disk_id].promise(kept.target - kept.size);
-    } else {
+    if (kept.target <= kept.size || one.is_being_extended) {
       kept.target = 0;
     }
   }
   std::erase_if(m_files,
                 [](const auto &file) { return !file.second.is_found; });
 
+  /* Who is full soonest is first where there is not room for all. */
+  std::sort(found.begin(), found.end(),
+            [this](const Found &one, const Found &other) {
+              return m_files.at(one.space_id).full_in_s() <
+                     m_files.at(other.space_id).full_in_s();
+            });
   bool is_no_room = false;
   for (Found &one : found) {
     Kept &kept = m_files.at(one.space_id);
-    if (kept.target != 0 || kept.history.growth < EXTEND_GROWTH_MIN ||
-        !open_account(one.space_id, now_s, &kept)) {
+    /* Most do not grow, and their file systems need not be asked. */
+    const bool is_growing =
+        kept.target != 0 || kept.history.growth >= EXTEND_GROWTH_MIN;
+    const auto disk = is_growing && !one.is_being_extended
+                          ? extend_disk(one.space_id)
+                          : std::nullopt;
+    if (!disk) {
       continue;
     }
-    Extend_account &disk = m_disks[kept.disk_id];
-    one.look.disk_room = disk.room();
-    one.look.is_disk_held = disk.is_held(now_s);
+    Extend_account &account = m_disks[disk->id];
+    account.open(now_s, disk->free, disk->size);
+    one.look.disk_room = account.room();
+    one.look.is_disk_held = account.is_held(now_s);
     const Extend_decision decision =
         decide_extend_ahead(extend_ahead_pct, one.look, kept.history);
-    if (decision.target != 0) {
-      kept.target = decision.target;
-      disk.promise(kept.target - kept.size);
-    }
+    kept.target = std::max(kept.target, decision.target);
+    account.promise(kept.target - std::min(kept.target, kept.size));
     is_no_room |= decision.reason == Extend_reason::DISK_NEARLY_FULL;
   }
   if (is_no_room) {
@@ -244,7 +244,7 @@ std::optional<double> Extender_ahead::step() {
   double soonest_s = 0.0;
   for (auto file = m_files.begin(); file != m_files.end(); ++file) {
     const Kept &kept = file->second;
-    const double full_in_s = extend_full_in_s(kept.free, kept.history);
+    const double full_in_s = kept.full_in_s();
     if (kept.target != 0 &&
         (soonest == m_files.end() || full_in_s < soonest_s)) {
       soonest = file;
@@ -273,14 +273,12 @@ bool Extender_ahead::step_of(space_id_t space_id, Kept *kept, double *step_s) {
     }
     kept->tablespace = tablespace;
   }
-  if (kept->tablespace->is_page_compressed) {
-    return false;
-  }
   const uint64_t target = kept->target;
   const uint64_t next = kept->pace.next(kept->size, target);
   const auto disk = extend_disk(space_id);
-  if (!disk || next - kept->size > extend_disk_room(disk->free, disk->size) ||
-      m_disks[disk->id].is_held(seconds_of(steady_clock::now()))) {
+  if (!disk ||
+      !m_disks[disk->id].may_step(seconds_of(steady_clock::now()),
+                                  next - kept->size, disk->free, disk->size)) {
     return false;
   }
   Extent_step_locks locks{m_thd};
@@ -325,6 +323,7 @@ void extend_ahead_thread() {
   thd->variables.lock_wait_timeout = 1;
   Extender_ahead extender{thd};
   auto next_look = steady_clock::now();
+  auto next_step = next_look;
   std::unique_lock lock{s_mutex};
   while (s_may_run) {
     if (extend_ahead_pct == 0) {
@@ -338,15 +337,13 @@ void extend_ahead_thread() {
       extender.look(now);
       next_look = now + LOOK_INTERVAL;
     }
-    const auto rest_s = extender.step();
-    const auto rested =
-        rest_s ? steady_clock::now() +
-                     std::chrono::duration_cast<steady_clock::duration>(
-                         duration<double>(*rest_s))
-               : next_look;
+    if (now >= next_step) {
+      const auto rest_s = extender.step();
+      next_step = rest_s ? steady_clock::now() + ticks(*rest_s) : next_look;
+    }
     lock.lock();
     if (s_may_run) {
-      s_told.wait_until(lock, std::min(rested, next_look));
+      s_told.wait_until(lock, std::min(next_look, next_step));
     }
   }
   lock.unlock();

@@ -16,6 +16,7 @@ nothing of InnoDB's is needed to use it. */
 #define extend0space_h
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -127,14 +128,15 @@ class Extend_rest {
  public:
   Extend_rest();
 
-  /** A step has ended: sleep for what extend_rest_s() says, 0.3 s at most, if
-  others have written or read since the last one. No latch is held.
-  @param[in]  step_s  how long it took: seconds */
-  void after(double step_s);
+  /** A step has ended: sleep for what extend_rest_s() says if others have
+  written or read since the last one. No latch is held.
+  @param[in]  step_s     how long it took: seconds
+  @param[in]  is_killed  asked all the while; true ends the sleep */
+  void after(double step_s, const std::function<bool()> &is_killed);
 
  private:
   uint64_t m_lsn;
-  uint64_t m_page_reads;
+  uint64_t m_read_bytes;
 };
 
 /** @return how long steps have rested for others: microseconds */

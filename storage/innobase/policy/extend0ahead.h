@@ -31,9 +31,13 @@ constexpr double EXTEND_HORIZON_S = 15.0;
 /** Below it steps do not rest. */
 constexpr double EXTEND_HURRY_S = 5.0;
 
-/** Growth is seen over so long. A tablespace takes EXTEND_FREE_ADD extents at
-once: over a second that looks like 4 MiB/s where it may be a tenth of it. */
+/** Growth is seen over so long, or over no more than EXTEND_BURST_S what
+exceeds a jump: a segment takes so many extents at once
+(FSEG_FREE_LIST_MAX_LEN), which over a second looks like 4 MiB/s where it may be
+a tenth of it. */
 constexpr double EXTEND_GROWTH_WINDOW_S = 10.0;
+constexpr double EXTEND_BURST_S = 1.0;
+constexpr uint64_t EXTEND_JUMP_EXTENTS = 4;
 
 /** How long until half of a growth that has ended is forgotten. Loads come in
 bursts: the fastest of the last time is what the next one may be like. */
@@ -73,6 +77,17 @@ class Extend_account {
   /** @param[in]  now_s  an extension has failed now: seconds */
   void failed(double now_s) { m_held_until_s = now_s + EXTEND_FAILED_HOLD_S; }
 
+  /** @param[in]  now_s  seconds
+  @param[in]  bytes  what a step adds
+  @param[in]  free   free for this process now: bytes
+  @param[in]  size   the file system: bytes
+  @return whether the step may be made; others have taken of it since the look
+*/
+  bool may_step(double now_s, uint64_t bytes, uint64_t free,
+                uint64_t size) const {
+    return !is_held(now_s) && bytes <= extend_disk_room(free, size);
+  }
+
   /** @return what may be taken and is not promised: bytes */
   uint64_t room() const { return m_room; }
 
@@ -105,6 +120,10 @@ struct Extend_look {
 
   /** An extent: what a file is extended by, at the least. */
   uint64_t extent_bytes;
+
+  /** Its pages are compressed as they are written, and what was allocated for
+  them is given back. */
+  bool is_page_compressed;
 
   /** What may be taken of the file system: Extend_account. */
   uint64_t disk_room;
@@ -147,6 +166,8 @@ enum class Extend_reason {
   NOT_GROWING,
   /** Smaller than an extent: upstream adds single pages to it. */
   TOO_SMALL,
+  /** What is allocated ahead would be given back. */
+  PAGE_COMPRESSED,
   /** There is room enough. */
   ENOUGH,
   /** The free share is below innodb_extend_ahead_pct. */
@@ -187,13 +208,19 @@ inline Extend_history extend_history(const Extend_history &history,
   now.now_s = look.now_s;
   now.used_min = std::min(history.used_min, used);
   const double window_s = look.now_s - history.begin_s;
-  /* A window that has only begun counts as a whole one. */
-  const double rate = static_cast<double>(used - now.used_min) /
-                      std::max(window_s, EXTEND_GROWTH_WINDOW_S);
+  /* A window that has only begun counts as a whole one, unless it has seen more
+  than a jump. */
+  const uint64_t grown = used - now.used_min;
+  const uint64_t jump = EXTEND_JUMP_EXTENTS * look.unit_bytes;
+  const double rate = std::max(
+      static_cast<double>(grown) / std::max(window_s, EXTEND_GROWTH_WINDOW_S),
+      static_cast<double>(grown - std::min(grown, jump)) /
+          std::max(window_s, EXTEND_BURST_S));
   now.growth =
       std::max(rate, history.growth * std::exp2(-(look.now_s - history.now_s) /
                                                 EXTEND_GROWTH_HALF_LIFE_S));
-  if (window_s >= EXTEND_GROWTH_WINDOW_S) {
+  /* It begins with growth: what was before is of no load. */
+  if (window_s >= EXTEND_GROWTH_WINDOW_S || grown == 0) {
     now.begin_s = look.now_s;
     now.used_min = used;
   }
@@ -230,6 +257,9 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   }
   if (look.size < look.extent_bytes) {
     return {Extend_reason::TOO_SMALL, 0};
+  }
+  if (look.is_page_compressed) {
+    return {Extend_reason::PAGE_COMPRESSED, 0};
   }
   const auto soon = static_cast<uint64_t>(
       std::min(history.growth * EXTEND_HORIZON_S,

@@ -26,16 +26,18 @@ same file to grow waits for the step, and looks again every 100 ms (upstream's
 Fil_shard::space_extend()). */
 constexpr double EXTEND_STEP_S = 0.1;
 
-/** While others are at work, steps take this share of the time, as far as a
-rest of three steps allows. On a volume of 30 MB a second steps without a rest
-left writers 60 of 1050 transactions a second. */
+/** While others are at work, steps take this share of the time; on a volume of
+30 MB a second steps without a rest left writers 60 of 1050 transactions a
+second. No rest is longer than EXTEND_REST_MAX_S: steps that take longer than a
+third of that take a larger share. */
 constexpr double EXTEND_SHARE = 0.25;
+constexpr double EXTEND_REST_MAX_S = 1.0;
 
-/** Others are at work if since the last step they have written so much redo,
-bytes, or read so many pages. A step writes some 200 bytes, and so do those of
-statements that extend other files meanwhile. */
+/** Others are at work if since the last step they have written so much redo, or
+read so much: bytes. A step writes some 200 bytes, and so do those of statements
+that extend other files meanwhile. */
 constexpr uint64_t EXTEND_OTHERS_REDO_BYTES = 4096;
-constexpr uint64_t EXTEND_OTHERS_PAGE_READS = 16;
+constexpr uint64_t EXTEND_OTHERS_READ_BYTES = 256 * 1024;
 
 /** The largest step. A crash in a step has recovery write its zeros. */
 constexpr uint64_t EXTEND_STEP_MAX_BYTES = uint64_t{64} << 20;
@@ -210,17 +212,17 @@ class Extend_pace {
 };
 
 /** @param[in]  redo_bytes  redo that was written since the last step: bytes
-@param[in]  page_reads  pages that were read into the buffer pool since then
+@param[in]  read_bytes  what was read from data files since then: bytes
 @return whether others are at work, and steps rest for them */
-constexpr bool extend_others_work(uint64_t redo_bytes, uint64_t page_reads) {
+constexpr bool extend_others_work(uint64_t redo_bytes, uint64_t read_bytes) {
   return redo_bytes >= EXTEND_OTHERS_REDO_BYTES ||
-         page_reads >= EXTEND_OTHERS_PAGE_READS;
+         read_bytes >= EXTEND_OTHERS_READ_BYTES;
 }
 
 /** @param[in]  step_s  how long a step took: seconds
 @return how long to rest after it for others: seconds */
 constexpr double extend_rest_s(double step_s) {
-  return std::min(step_s, EXTEND_STEP_S) * (1.0 / EXTEND_SHARE - 1.0);
+  return std::min(step_s * (1.0 / EXTEND_SHARE - 1.0), EXTEND_REST_MAX_S);
 }
 
 /** @param[in]  disk_free   free on the file system: bytes
