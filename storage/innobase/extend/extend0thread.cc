@@ -21,6 +21,7 @@ The thread that extends data files before an insert needs the room. */
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "extend0space.h"
@@ -68,10 +69,14 @@ struct Found {
 
 /** What is kept of a data file. */
 struct Kept {
-  explicit Kept(uint64_t extent_bytes) : pace(extent_bytes) {}
+  explicit Kept(space_id_t id, uint64_t extent_bytes)
+      : space_id(id), pace(extent_bytes) {}
 
-  double full_in_s() const { return extend_full_in_s(free, history); }
+  double full_in_s() const {
+    return extend_full_in_s(free, jump_bytes, history.growth);
+  }
 
+  const space_id_t space_id;
   Extend_history history;
   Extend_pace pace;
 
@@ -83,6 +88,9 @@ struct Kept {
 
   /** What inserts found free in it then, and what was added since: bytes. */
   uint64_t free{0};
+
+  /** What is taken of it at once. */
+  uint64_t jump_bytes{0};
 
   /** Whether it was found by the last look. */
   bool is_found{true};
@@ -116,11 +124,10 @@ class Extender_ahead {
  private:
   /** Extend a file by a step, unless somebody has locked its table against
   that.
-  @param[in]      space_id  the tablespace
-  @param[in,out]  kept      what is kept of it
-  @param[out]     step_s    how long the step took: seconds
+  @param[in,out]  kept    the file
+  @param[out]     step_s  how long the step took: seconds
   @return false if it is left alone until the next look */
-  bool step_of(space_id_t space_id, Kept *kept, double *step_s);
+  bool step_of(Kept *kept, double *step_s);
 
   /** Forget an error of the session, which nobody is there to read. */
   void clear_error() {
@@ -192,46 +199,46 @@ void Extender_ahead::look(steady_clock::time_point now) {
   for (auto &[space_id, kept] : m_files) {
     kept.is_found = false;
   }
-  for (const Found &one : found) {
+  /* Most do not grow, and their file systems need not be asked. */
+  std::vector<std::pair<Extend_look *, Kept *>> growing;
+  for (Found &one : found) {
     Kept &kept =
-        m_files.try_emplace(one.space_id, one.look.extent_bytes).first->second;
+        m_files.try_emplace(one.space_id, one.space_id, one.look.extent_bytes)
+            .first->second;
     kept.is_found = true;
     kept.size = one.look.size;
     kept.history = extend_history(kept.history, one.look);
     kept.free = extend_free_bytes(one.look);
+    kept.jump_bytes = EXTEND_JUMP_EXTENTS * one.look.unit_bytes;
     if (kept.target <= kept.size || one.is_being_extended) {
       kept.target = 0;
+    }
+    if (!one.is_being_extended &&
+        (kept.target != 0 || kept.history.growth >= EXTEND_GROWTH_MIN)) {
+      growing.emplace_back(&one.look, &kept);
     }
   }
   std::erase_if(m_files,
                 [](const auto &file) { return !file.second.is_found; });
 
   /* Who is full soonest is first where there is not room for all. */
-  std::sort(found.begin(), found.end(),
-            [this](const Found &one, const Found &other) {
-              return m_files.at(one.space_id).full_in_s() <
-                     m_files.at(other.space_id).full_in_s();
-            });
+  std::sort(growing.begin(), growing.end(), [](const auto &a, const auto &b) {
+    return a.second->full_in_s() < b.second->full_in_s();
+  });
   bool is_no_room = false;
-  for (Found &one : found) {
-    Kept &kept = m_files.at(one.space_id);
-    /* Most do not grow, and their file systems need not be asked. */
-    const bool is_growing =
-        kept.target != 0 || kept.history.growth >= EXTEND_GROWTH_MIN;
-    const auto disk = is_growing && !one.is_being_extended
-                          ? extend_disk(one.space_id)
-                          : std::nullopt;
+  for (auto [look, kept] : growing) {
+    const auto disk = extend_disk(kept->space_id);
     if (!disk) {
       continue;
     }
     Extend_account &account = m_disks[disk->id];
     account.open(now_s, disk->free, disk->size);
-    one.look.disk_room = account.room();
-    one.look.is_disk_held = account.is_held(now_s);
+    look->disk_room = account.room();
+    look->is_disk_held = account.is_held(now_s);
     const Extend_decision decision =
-        decide_extend_ahead(extend_ahead_pct, one.look, kept.history);
-    kept.target = std::max(kept.target, decision.target);
-    account.promise(kept.target - std::min(kept.target, kept.size));
+        decide_extend_ahead(extend_ahead_pct, *look, kept->history);
+    kept->target = std::max(kept->target, decision.target);
+    account.promise(kept->target - std::min(kept->target, kept->size));
     is_no_room |= decision.reason == Extend_reason::DISK_NEARLY_FULL;
   }
   if (is_no_room) {
@@ -255,13 +262,14 @@ std::optional<double> Extender_ahead::step() {
     return {};
   }
   double step_s = 0.0;
-  if (!step_of(soonest->first, &soonest->second, &step_s)) {
+  if (!step_of(&soonest->second, &step_s)) {
     soonest->second.target = 0;
   }
   return extend_ahead_rest_s(step_s, soonest_s);
 }
 
-bool Extender_ahead::step_of(space_id_t space_id, Kept *kept, double *step_s) {
+bool Extender_ahead::step_of(Kept *kept, double *step_s) {
+  const space_id_t space_id = kept->space_id;
   if (!kept->tablespace) {
     const std::string name = extend_name(space_id);
     Extent_tablespace tablespace;

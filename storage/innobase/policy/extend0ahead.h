@@ -28,9 +28,6 @@ AUTOEXTEND_SIZE = 64M was seen to take up to 11 s on a volume of 12 MB a second
 on which others write, too. */
 constexpr double EXTEND_HORIZON_S = 15.0;
 
-/** Below it steps do not rest. */
-constexpr double EXTEND_HURRY_S = 5.0;
-
 /** Growth is seen over so long, or over no more than EXTEND_BURST_S what
 exceeds a jump: a segment takes so many extents at once
 (FSEG_FREE_LIST_MAX_LEN), which over a second looks like 4 MiB/s where it may be
@@ -131,11 +128,14 @@ struct Extend_look {
 };
 
 /** @param[in]  look  a tablespace
-@return what an insert may take before it extends the file: bytes. Upstream
-keeps two units and a hundredth for undo logs and for cleaning
-(fsp_reserve_free_extents()). */
+@return what inserts may take before one of them extends the file: bytes.
+Upstream keeps two units and a hundredth for undo logs and for cleaning
+(fsp_reserve_free_extents()), an insert may ask for three more, and one of those
+that it has not come to yet holds no rows but what describes the others. */
 constexpr uint64_t extend_free_bytes(const Extend_look &look) {
-  const uint64_t kept = 2 + look.size / look.unit_bytes / 100;
+  constexpr uint64_t KEPT = 2, ASKED = 3, DESCRIBING = 1;
+  const uint64_t kept =
+      KEPT + ASKED + DESCRIBING + look.size / look.unit_bytes / 100;
   return (look.n_unused > kept ? look.n_unused - kept : 0) * look.unit_bytes;
 }
 
@@ -227,18 +227,24 @@ inline Extend_history extend_history(const Extend_history &history,
   return now;
 }
 
-/** @param[in]  free     what inserts find free: bytes
-@param[in]  history  of the tablespace
-@return when that is used up, if it goes on growing as lately: seconds */
-inline double extend_full_in_s(uint64_t free, const Extend_history &history) {
-  return static_cast<double>(free) / std::max(history.growth, 1.0);
+/** @param[in]  free        extend_free_bytes()
+@param[in]  jump_bytes  what is taken at once: EXTEND_JUMP_EXTENTS units
+@param[in]  growth      of the tablespace: bytes a second
+@return when that is used up, if it goes on growing as lately and the next jump
+is due: seconds */
+constexpr double extend_full_in_s(uint64_t free, uint64_t jump_bytes,
+                                  double growth) {
+  return static_cast<double>(free - std::min(free, jump_bytes)) /
+         std::max(growth, 1.0);
 }
 
 /** @param[in]  step_s     how long a step took: seconds
-@param[in]  full_in_s  extend_full_in_s() of the file: seconds
-@return how long to rest after it, for those who insert: seconds */
+@param[in]  full_in_s  extend_full_in_s() of the file that is full soonest
+@return how long to rest after it, for those who insert: seconds; not at all
+while a file is full within EXTEND_HORIZON_S, as an insert that has to extend it
+costs them more */
 constexpr double extend_ahead_rest_s(double step_s, double full_in_s) {
-  return full_in_s < EXTEND_HURRY_S ? 0.0 : extend_rest_s(step_s);
+  return full_in_s < EXTEND_HORIZON_S ? 0.0 : extend_rest_s(step_s);
 }
 
 /** Decide whether a file is extended ahead of its inserts, and how far.
@@ -261,26 +267,22 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   if (look.is_page_compressed) {
     return {Extend_reason::PAGE_COMPRESSED, 0};
   }
+  const uint64_t jump = EXTEND_JUMP_EXTENTS * look.unit_bytes;
   const auto soon = static_cast<uint64_t>(
       std::min(history.growth * EXTEND_HORIZON_S,
                static_cast<double>(EXTEND_AHEAD_MAX_BYTES)));
-  /* An insert may ask for three extents beside what upstream keeps, and one of
-  those that it has not come to yet holds no rows but what describes the others:
-  twice FSP_FREE_ADD is more than what is left when upstream extends. */
-  const uint64_t least = 2 * EXTEND_FREE_ADD * look.extent_bytes;
   const uint64_t free = extend_free_bytes(look);
-  const bool is_soon_full = free < std::max(soon, least);
+  const bool is_soon_full = free < soon + jump;
   const bool is_share_low = static_cast<double>(free) <
                             static_cast<double>(look.size) * ahead_pct / 100.0;
   if (!is_soon_full && !is_share_low) {
     return {Extend_reason::ENOUGH, 0};
   }
-  /* Twice what is used up soon, so that the next look finds enough; but a file
-  is doubled at most, so that many small ones that grow little do not fill the
-  disk. */
+  /* Twice what is used up soon, so that the next look finds enough, and two
+  jumps; but a file is doubled at most, so that many small ones that grow little
+  do not fill the disk. */
   const uint64_t wanted = std::min(
-      look.size,
-      std::clamp(2 * soon, least, std::max(EXTEND_AHEAD_MAX_BYTES, least)));
+      look.size, std::min(2 * soon + 2 * jump, EXTEND_AHEAD_MAX_BYTES));
   const uint64_t limit = look.size_max - look.size_max % look.extent_bytes;
   if (limit <= look.size) {
     return {Extend_reason::AT_LIMIT, 0};
