@@ -98,8 +98,7 @@ Extent_lock find_entry(THD *thd, Extent_tablespace *found) {
     return Extent_lock::FAILED;
   }
   if (tables.size() != 1) {
-    /* It is being made, or dropped. */
-    return Extent_lock::MISSING;
+    return Extent_lock::NO_TABLE;
   }
   found->schema = tables[0].m_schema_name.c_str();
   found->table = tables[0].m_name.c_str();
@@ -122,9 +121,12 @@ Extent_lock find_table(THD *thd, Extent_tablespace *found) {
                                 &entry)) {
     return Extent_lock::FAILED;
   }
+  if (entry == nullptr) {
+    return Extent_lock::MISSING;
+  }
   dd::String_type compression;
   found->is_page_compressed =
-      entry != nullptr && entry->options().exists("compress") &&
+      entry->options().exists("compress") &&
       !entry->options().get("compress", &compression) && !compression.empty() &&
       my_strcasecmp(system_charset_info, compression.c_str(), "none") != 0;
   return Extent_lock::DONE;

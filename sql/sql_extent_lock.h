@@ -46,6 +46,9 @@ enum class Extent_lock {
   DONE,
   /** There is no such tablespace. */
   MISSING,
+  /** The data dictionary shows no table of it: a full-text index's, or it is
+  being made or dropped. */
+  NO_TABLE,
   /** It is another engine's. */
   NOT_INNODB,
   /** Its file is discarded. */

@@ -67,10 +67,10 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
 
  private:
   bool find(THD *thd, Extent_tablespace *tablespace) const;
-  bool look(uint32_t space_id, Extend_space *space) const;
+  bool is_refused(Extend_status status) const;
   bool decide(const Extend_space &space, Extend_target *target) const;
   bool extend(THD *thd, const Extent_tablespace &tablespace,
-              const Extend_space &space, uint64_t target) const;
+              const Extend_space &space, uint64_t target, uint64_t *size) const;
 
   const LEX_STRING m_name;
   const ulonglong m_asked;
@@ -89,8 +89,18 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
   Extent_tablespace tablespace;
   Extend_space space{};
   Extend_target target{};
-  if (find(thd, &tablespace) || look(tablespace.space_id, &space) ||
-      decide(space, &target)) {
+  if (find(thd, &tablespace)) {
+    return true;
+  }
+  Extend_status status = extend_look(tablespace.space_id, &space);
+  if (status == Extend_status::GONE) {
+    /* It was dropped or truncated while its locks were waited for. */
+    if (find(thd, &tablespace)) {
+      return true;
+    }
+    status = extend_look(tablespace.space_id, &space);
+  }
+  if (is_refused(status) || decide(space, &target)) {
     return true;
   }
   bool is_failed = false;
@@ -108,7 +118,22 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
           " they are written: tablespace `%s`",
           m_name.str);
     }
-    is_failed = extend(thd, tablespace, space, target.bytes);
+    if (target.is_little_left) {
+      push_warning_printf(
+          thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+          "%llu bytes of the file system's %llu will be left: a server that"
+          " cannot write its logs stops",
+          ulonglong{space.disk->free - target.needed},
+          ulonglong{space.disk->size});
+    }
+    uint64_t size = space.size;
+    is_failed = extend(thd, tablespace, space, target.bytes, &size);
+    push_warning_printf(
+        thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
+        "It had %llu pages, %llu bytes, and has %llu pages, %llu bytes:"
+        " tablespace `%s`",
+        ulonglong{space.size / space.page_bytes}, ulonglong{space.size},
+        ulonglong{size / space.page_bytes}, ulonglong{size}, m_name.str);
   }
   /* Also of what another session's statement has added, if it is said to be
   there. */
@@ -137,17 +162,26 @@ bool Sql_cmd_set_extent_size::find(THD *thd,
     case Extent_lock::DISCARDED:
       my_error(ER_TABLESPACE_DISCARDED, MYF(0), m_name.str);
       return true;
+    case Extent_lock::NO_TABLE:
+      my_printf_error(ER_WRONG_TABLESPACE_NAME,
+                      "SET EXTENT_SIZE is for tablespaces of tables and for"
+                      " general ones; this one is of a full-text index, or"
+                      " being made or dropped: `%s`",
+                      MYF(0), m_name.str);
+      return true;
     case Extent_lock::MISSING:
     case Extent_lock::CHANGED:
       break;
   }
-  my_error(ER_TABLESPACE_MISSING_WITH_NAME, MYF(0), m_name.str);
+  my_printf_error(ER_TABLESPACE_MISSING_WITH_NAME,
+                  "Tablespace `%s` doesn't exist; their names are in"
+                  " INFORMATION_SCHEMA.INNODB_TABLESPACES",
+                  MYF(0), m_name.str);
   return true;
 }
 
-bool Sql_cmd_set_extent_size::look(uint32_t space_id,
-                                   Extend_space *space) const {
-  switch (extend_look(space_id, space)) {
+bool Sql_cmd_set_extent_size::is_refused(Extend_status status) const {
+  switch (status) {
     case Extend_status::DONE:
       return false;
     case Extend_status::NOT_OURS:
@@ -183,7 +217,8 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
        .extent_bytes = space.extent_bytes,
        .size = space.size,
        .size_max = space.size_max,
-       .disk_free = space.disk ? space.disk->free : UINT64_MAX});
+       .disk_free = space.disk ? space.disk->free : UINT64_MAX,
+       .disk_bytes = space.disk ? space.disk->size : UINT64_MAX});
   switch (target->reason) {
     case Extend_target_reason::GROW:
     case Extend_target_reason::LARGE_ENOUGH:
@@ -213,8 +248,8 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
 
 bool Sql_cmd_set_extent_size::extend(THD *thd,
                                      const Extent_tablespace &tablespace,
-                                     const Extend_space &space,
-                                     uint64_t target) const {
+                                     const Extend_space &space, uint64_t target,
+                                     uint64_t *size) const {
   register_stage();
   THD_STAGE_INFO(thd, stage_extent_size);
   const auto pages = [&space](uint64_t bytes) {
@@ -223,8 +258,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
   Extend_pace pace{space.extent_bytes};
   Extend_rest rest;
   double step_s = 0.0;
-  uint64_t size = space.size;
-  while (size < target) {
+  while (*size < target) {
     if (thd->killed != THD::NOT_KILLED) {
       thd->send_kill_message();
       return true;
@@ -237,12 +271,12 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       if (lock == Extent_lock::FAILED || check_readonly(thd, true)) {
         return true;
       }
-      const uint64_t before = size;
+      const uint64_t before = *size;
       const auto begin = std::chrono::steady_clock::now();
       const Extend_status status =
           lock == Extent_lock::DONE
               ? extend_step(Extender::STATEMENT, tablespace.space_id,
-                            pace.next(size, target), &size)
+                            pace.next(*size, target), size)
               : Extend_status::GONE;
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begin;
@@ -250,35 +284,30 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
         my_printf_error(ER_TABLESPACE_MISSING,
                         "Dropped, truncated, rebuilt or renamed when it had"
                         " %llu pages, %llu bytes: tablespace `%s`",
-                        MYF(0), pages(size), ulonglong{size}, m_name.str);
+                        MYF(0), pages(*size), ulonglong{*size}, m_name.str);
         return true;
       }
       if (status == Extend_status::FAILED) {
         my_printf_error(ER_RECORD_FILE_FULL,
                         "Extended to %llu pages, %llu bytes only, for what the"
                         " error log says: tablespace `%s`",
-                        MYF(0), pages(size), ulonglong{size}, m_name.str);
+                        MYF(0), pages(*size), ulonglong{*size}, m_name.str);
         return true;
       }
       step_s = took.count();
-      pace.took(size - before, step_s);
+      pace.took(*size - before, step_s);
     }
     /* Others may extend it, too. A wait for a lock has begun the stage anew. */
     mysql_stage_set_work_estimated(thd->m_stage_progress_psi,
                                    pages(target - space.size));
     mysql_stage_set_work_completed(thd->m_stage_progress_psi,
-                                   pages(std::min(size, target) - space.size));
+                                   pages(std::min(*size, target) - space.size));
     DEBUG_SYNC(thd, "spw_extent_size_step");
-    if (size < target) {
+    if (*size < target) {
       rest.after(step_s,
                  [thd] { return thd->killed.load() != THD::NOT_KILLED; });
     }
   }
-  push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
-                      "It had %llu pages, %llu bytes, and has %llu pages, %llu"
-                      " bytes: tablespace `%s`",
-                      pages(space.size), ulonglong{space.size}, pages(size),
-                      ulonglong{size}, m_name.str);
   return false;
 }
 

@@ -233,8 +233,12 @@ TEST(ExtendAhead, Reasons) {
       /* A file is doubled at most, and left alone below an extent. */
       {1, 2 * MIB, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, 4 * MIB},
       {1, MIB - 1, 0, GIB, 9 * GIB, 200.0, Extend_reason::TOO_SMALL, 0},
-      /* The most that is added at a time. */
-      {1, GIB, 51 * MIB, 9 * GIB, 9 * GIB, 4e9, Extend_reason::GROWTH, 2 * GIB},
+      /* The most that is made free of it. */
+      {1, GIB, 51 * MIB, 9 * GIB, 9 * GIB, 4e9, Extend_reason::GROWTH,
+       GIB + 973 * MIB},
+      {50, 100 * GIB, GIB, 9 * GIB, 900 * GIB, 200.0, Extend_reason::ENOUGH, 0},
+      {50, 100 * GIB, GIB - 3 * MIB, 9 * GIB, 900 * GIB, 200.0,
+       Extend_reason::SHARE, 100 * GIB + 3 * MIB},
       {5, GIB, 51 * MIB, 38 * MIB - 1, 9 * GIB, 1.0 * MIB,
        Extend_reason::DISK_NEARLY_FULL, 0},
       {5, GIB, 51 * MIB, GIB, GIB + 7, 1.0 * MIB, Extend_reason::AT_LIMIT, 0},

@@ -27,7 +27,8 @@ constexpr Extend_target_input INPUT{.asked = 64 * MIB,
                                     .extent_bytes = MIB,
                                     .size = 10 * MIB,
                                     .size_max = 64 * 1024 * GIB,
-                                    .disk_free = GIB};
+                                    .disk_free = GIB,
+                                    .disk_bytes = 10 * GIB};
 
 TEST(ExtendTarget, BytesAreBytesAndPagesArePages) {
   Extend_target target = decide_extend_target(INPUT);
@@ -104,6 +105,15 @@ TEST(ExtendTarget, TheDiskHasRoomOrHasNot) {
   const Extend_target target = decide_extend_target(input);
   EXPECT_EQ(target.reason, Extend_target_reason::NO_ROOM);
   EXPECT_EQ(target.needed, 54 * MIB);
+}
+
+TEST(ExtendTarget, LittleIsLeftForOthers) {
+  Extend_target_input input = INPUT;
+  input.disk_free = 54 * MIB + 512 * MIB;
+  EXPECT_FALSE(decide_extend_target(input).is_little_left);
+  input.disk_free -= 1;
+  EXPECT_TRUE(decide_extend_target(input).is_little_left);
+  EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
 }
 
 /* Extends a file on a device of so many bytes a second; the steps' seconds. */

@@ -57,8 +57,8 @@ class Extend_for_others {
 
 /** What threads of one kind have extended data files by. */
 struct Extend_work {
-  /** Steps, and the time that they took: microseconds. 0 with USER, whose waits
-  are Stall::FILE_EXTEND. */
+  /** Steps, and the time that they took: microseconds; 0 with USER, for whom
+  that is a stall (Stall::FILE_EXTEND). */
   uint64_t steps;
   uint64_t time_us;
 

@@ -44,8 +44,8 @@ constexpr double EXTEND_GROWTH_HALF_LIFE_S = 30.0;
 hour is twice as much. */
 constexpr double EXTEND_GROWTH_MIN = 128.0;
 
-/** A file is extended by no more than so much at a time: what is not used after
-all is lost to others. */
+/** No more than so much of a file is made free ahead: what is not used after
+all is lost to others, as files do not shrink. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
 
 /** After an extension that failed, none is tried on the same file system for so
@@ -270,11 +270,13 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   const uint64_t jump = EXTEND_JUMP_EXTENTS * look.unit_bytes;
   const auto soon = static_cast<uint64_t>(
       std::min(history.growth * EXTEND_HORIZON_S,
-               static_cast<double>(EXTEND_AHEAD_MAX_BYTES)));
+               static_cast<double>(EXTEND_AHEAD_MAX_BYTES) / 2.0));
   const uint64_t free = extend_free_bytes(look);
   const bool is_soon_full = free < soon + jump;
-  const bool is_share_low = static_cast<double>(free) <
-                            static_cast<double>(look.size) * ahead_pct / 100.0;
+  const bool is_share_low =
+      static_cast<double>(free) <
+      std::min(static_cast<double>(look.size) * ahead_pct / 100.0,
+               static_cast<double>(EXTEND_AHEAD_MAX_BYTES));
   if (!is_soon_full && !is_share_low) {
     return {Extend_reason::ENOUGH, 0};
   }
@@ -282,7 +284,8 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   jumps; but a file is doubled at most, so that many small ones that grow little
   do not fill the disk. */
   const uint64_t wanted = std::min(
-      look.size, std::min(2 * soon + 2 * jump, EXTEND_AHEAD_MAX_BYTES));
+      {look.size, 2 * soon + 2 * jump,
+       EXTEND_AHEAD_MAX_BYTES - std::min(free, EXTEND_AHEAD_MAX_BYTES)});
   const uint64_t limit = look.size_max - look.size_max % look.extent_bytes;
   if (limit <= look.size) {
     return {Extend_reason::AT_LIMIT, 0};

@@ -101,6 +101,17 @@ constexpr std::optional<uint64_t> parse_size(std::string_view text) {
                                      : std::optional<uint64_t>{bytes << shift};
 }
 
+/** @param[in]  disk_free   free on the file system: bytes
+@param[in]  disk_bytes  the file system's size: bytes
+@return what extending ahead may take of it: bytes */
+constexpr uint64_t extend_disk_room(uint64_t disk_free, uint64_t disk_bytes) {
+  const uint64_t kept =
+      std::min(EXTEND_DISK_KEPT_MAX_BYTES,
+               static_cast<uint64_t>(static_cast<double>(disk_bytes) *
+                                     EXTEND_DISK_KEPT_SHARE));
+  return disk_free > kept ? disk_free - kept : 0;
+}
+
 /** What decide_extend_target() decides on; bytes, if not said otherwise. */
 struct Extend_target_input {
   /** The number of the statement. */
@@ -117,8 +128,9 @@ struct Extend_target_input {
   uint64_t size;
   uint64_t size_max;
 
-  /** Free on the file system for this user. */
+  /** Free on the file system for this user, and the file system. */
   uint64_t disk_free;
+  uint64_t disk_bytes;
 };
 
 /** Why a file is extended, or not. */
@@ -146,6 +158,10 @@ struct Extend_target {
 
   /** What has to be added for it: bytes. */
   uint64_t needed;
+
+  /** Whether less is left on the file system then than others may need:
+  extend_disk_room(). */
+  bool is_little_left{false};
 };
 
 /** Decide how large a file shall become (seed 002: ALTER TABLESPACE ... SET
@@ -171,7 +187,8 @@ constexpr Extend_target decide_extend_target(const Extend_target_input &input) {
   const uint64_t needed = bytes - input.size;
   return {needed > input.disk_free ? Extend_target_reason::NO_ROOM
                                    : Extend_target_reason::GROW,
-          bytes, needed};
+          bytes, needed,
+          needed > extend_disk_room(input.disk_free, input.disk_bytes)};
 }
 
 /** Paces the steps of an extension. One thread uses it. */
@@ -223,17 +240,6 @@ constexpr bool extend_others_work(uint64_t redo_bytes, uint64_t read_bytes) {
 @return how long to rest after it for others: seconds */
 constexpr double extend_rest_s(double step_s) {
   return std::min(step_s * (1.0 / EXTEND_SHARE - 1.0), EXTEND_REST_MAX_S);
-}
-
-/** @param[in]  disk_free   free on the file system: bytes
-@param[in]  disk_bytes  the file system's size: bytes
-@return what extending ahead may take of it: bytes */
-constexpr uint64_t extend_disk_room(uint64_t disk_free, uint64_t disk_bytes) {
-  const uint64_t kept =
-      std::min(EXTEND_DISK_KEPT_MAX_BYTES,
-               static_cast<uint64_t>(static_cast<double>(disk_bytes) *
-                                     EXTEND_DISK_KEPT_SHARE));
-  return disk_free > kept ? disk_free - kept : 0;
 }
 
 }  // namespace spw

@@ -201,7 +201,11 @@ static Extend_counters &counters_of(Extender extender) {
 }
 
 void file_extended(uint64_t n_bytes) {
-  counters_of(t_extender).bytes.fetch_add(n_bytes, std::memory_order_relaxed);
+  Extend_counters &counters = counters_of(t_extender);
+  counters.bytes.fetch_add(n_bytes, std::memory_order_relaxed);
+  if (t_extender == Extender::USER) {
+    counters.steps.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 Extend_for_others::Extend_for_others(Extender extender)
