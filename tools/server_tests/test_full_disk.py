@@ -102,6 +102,11 @@ class FullDisk(unittest.TestCase):
         self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M")
         self.assertEqual(self.size(), 300 * MIB)
         self.scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t")
+
+        # All but a little that is left.
+        size = 300 + (self.free() - DISK_BYTES // 100) // MIB
+        warned = self.scratch.sql(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}M; SHOW WARNINGS")
+        self.assertRegex(warned, r"Warning\t\d+\t\d+ bytes of the file system's \d+ will be left")
         self.check()
 
     def test_ahead(self):
