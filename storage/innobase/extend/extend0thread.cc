@@ -89,7 +89,7 @@ struct Kept {
   /** What inserts found free in it then, and what was added since: bytes. */
   uint64_t free{0};
 
-  /** What is taken of it at once. */
+  /** extend_jump_bytes() of the last look. */
   uint64_t jump_bytes{0};
 
   /** Whether it was found by the last look. */
@@ -209,7 +209,7 @@ void Extender_ahead::look(steady_clock::time_point now) {
     kept.size = one.look.size;
     kept.history = extend_history(kept.history, one.look);
     kept.free = extend_free_bytes(one.look);
-    kept.jump_bytes = EXTEND_JUMP_EXTENTS * one.look.unit_bytes;
+    kept.jump_bytes = extend_jump_bytes(one.look);
     if (kept.target <= kept.size || one.is_being_extended) {
       kept.target = 0;
     }

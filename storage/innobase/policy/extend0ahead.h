@@ -139,6 +139,12 @@ constexpr uint64_t extend_free_bytes(const Extend_look &look) {
   return (look.n_unused > kept ? look.n_unused - kept : 0) * look.unit_bytes;
 }
 
+/** @param[in]  look  a tablespace
+@return what a segment takes of it at once: bytes */
+constexpr uint64_t extend_jump_bytes(const Extend_look &look) {
+  return EXTEND_JUMP_EXTENTS * look.unit_bytes;
+}
+
 /** What is remembered of a tablespace from one look to the next. */
 struct Extend_history {
   /** Whether there was one. */
@@ -211,7 +217,7 @@ inline Extend_history extend_history(const Extend_history &history,
   /* A window that has only begun counts as a whole one, unless it has seen more
   than a jump. */
   const uint64_t grown = used - now.used_min;
-  const uint64_t jump = EXTEND_JUMP_EXTENTS * look.unit_bytes;
+  const uint64_t jump = extend_jump_bytes(look);
   const double rate = std::max(
       static_cast<double>(grown) / std::max(window_s, EXTEND_GROWTH_WINDOW_S),
       static_cast<double>(grown - std::min(grown, jump)) /
@@ -228,7 +234,7 @@ inline Extend_history extend_history(const Extend_history &history,
 }
 
 /** @param[in]  free        extend_free_bytes()
-@param[in]  jump_bytes  what is taken at once: EXTEND_JUMP_EXTENTS units
+@param[in]  jump_bytes  extend_jump_bytes()
 @param[in]  growth      of the tablespace: bytes a second
 @return when that is used up, if it goes on growing as lately and the next jump
 is due: seconds */
@@ -267,7 +273,7 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   if (look.is_page_compressed) {
     return {Extend_reason::PAGE_COMPRESSED, 0};
   }
-  const uint64_t jump = EXTEND_JUMP_EXTENTS * look.unit_bytes;
+  const uint64_t jump = extend_jump_bytes(look);
   const auto soon = static_cast<uint64_t>(
       std::min(history.growth * EXTEND_HORIZON_S,
                static_cast<double>(EXTEND_AHEAD_MAX_BYTES) / 2.0));
