@@ -13,6 +13,10 @@ What is locked while a data file is extended for others to have room. */
 
 #include "sql/sql_extent_lock.h"
 
+#include <charconv>
+#include <optional>
+#include <string_view>
+
 #include "extend0space.h"
 #include "my_sys.h"
 #include "mysqld_error.h"
@@ -70,6 +74,52 @@ Extent_lock read_entry(const dd::Tablespace &entry, uint32_t *space_id) {
   return Extent_lock::DONE;
 }
 
+/* InnoDB's ID of the table that a full-text index's own table is of. Upstream
+names that fts_<16 hexadecimal digits>_<what it is for>, in the table's schema
+(fts_get_table_name()). */
+std::optional<uint64_t> full_text_table_id(std::string_view tablespace) {
+  constexpr std::string_view PREFIX = "/fts_";
+  constexpr size_t DIGITS = 16;
+  const size_t at = tablespace.rfind(PREFIX);
+  if (at == std::string_view::npos) {
+    return {};
+  }
+  const char *const begin = tablespace.data() + at + PREFIX.size();
+  const char *const end = tablespace.data() + tablespace.size();
+  uint64_t id = 0;
+  const auto read = std::from_chars(begin, end, id, 16);
+  return read.ec == std::errc{} && read.ptr == begin + DIGITS &&
+                 read.ptr != end && *read.ptr == '_'
+             ? std::optional<uint64_t>{id}
+             : std::nullopt;
+}
+
+/* The table that a tablespace belongs to: none if the data dictionary shows
+none. */
+bool find_owner(THD *thd, const dd::Tablespace &entry,
+                Extent_tablespace *found) {
+  dd::Tablespace_table_ref_vec tables;
+  if (dd::fetch_tablespace_table_refs(thd, entry, &tables)) {
+    return true;
+  }
+  dd::String_type schema;
+  dd::String_type table;
+  if (tables.size() == 1) {
+    schema = tables[0].m_schema_name;
+    table = tables[0].m_name;
+  } else if (const auto id = full_text_table_id(found->name)) {
+    /* A full-text index's table is hidden. Whatever makes or drops it has
+    locked the table that it is of. */
+    if (thd->dd_client()->get_table_name_by_se_private_id("InnoDB", *id,
+                                                          &schema, &table)) {
+      return true;
+    }
+  }
+  found->schema = schema.c_str();
+  found->table = table.c_str();
+  return false;
+}
+
 /* The entry of a tablespace in the data dictionary, and which table it belongs
 to. Leaves the lock of its name to the caller. */
 Extent_lock find_entry(THD *thd, Extent_tablespace *found) {
@@ -93,16 +143,10 @@ Extent_lock find_entry(THD *thd, Extent_tablespace *found) {
       found->name.find('/') == std::string::npos) {
     return status;
   }
-  dd::Tablespace_table_ref_vec tables;
-  if (dd::fetch_tablespace_table_refs(thd, *entry, &tables)) {
+  if (find_owner(thd, *entry, found)) {
     return Extent_lock::FAILED;
   }
-  if (tables.size() != 1) {
-    return Extent_lock::NO_TABLE;
-  }
-  found->schema = tables[0].m_schema_name.c_str();
-  found->table = tables[0].m_name.c_str();
-  return Extent_lock::DONE;
+  return found->table.empty() ? Extent_lock::MISSING : Extent_lock::DONE;
 }
 
 /* What the table says of the tablespace; its locks are left to the caller. */

@@ -32,7 +32,8 @@ struct Extent_tablespace {
   /** What InnoDB calls it; empty if its file has not been opened. */
   std::string opened_as;
 
-  /** The table that it belongs to; empty with a general tablespace. */
+  /** The table that it belongs to, or whose full-text index does; empty with a
+  general tablespace. */
   std::string schema;
   std::string table;
 
@@ -44,11 +45,8 @@ struct Extent_tablespace {
 /** What became of a search, or of locks. */
 enum class Extent_lock {
   DONE,
-  /** There is no such tablespace. */
+  /** There is no such tablespace, or no table of it any more. */
   MISSING,
-  /** The data dictionary shows no table of it: a full-text index's, or it is
-  being made or dropped. */
-  NO_TABLE,
   /** It is another engine's. */
   NOT_INNODB,
   /** Its file is discarded. */

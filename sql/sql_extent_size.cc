@@ -162,13 +162,6 @@ bool Sql_cmd_set_extent_size::find(THD *thd,
     case Extent_lock::DISCARDED:
       my_error(ER_TABLESPACE_DISCARDED, MYF(0), m_name.str);
       return true;
-    case Extent_lock::NO_TABLE:
-      my_printf_error(ER_WRONG_TABLESPACE_NAME,
-                      "SET EXTENT_SIZE is for tablespaces of tables and for"
-                      " general ones; this one is of a full-text index, or"
-                      " being made or dropped: `%s`",
-                      MYF(0), m_name.str);
-      return true;
     case Extent_lock::MISSING:
     case Extent_lock::CHANGED:
       break;

@@ -230,9 +230,10 @@ TEST(ExtendAhead, Reasons) {
       {1, 10 * MIB, 4 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH,
        19 * MIB},
       {1, 10 * MIB, 5 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::ENOUGH, 0},
-      /* A file is doubled at most, and left alone below an extent. */
+      /* A file is doubled at most, so that half an extent becomes one. */
       {1, 2 * MIB, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, 4 * MIB},
-      {1, MIB - 1, 0, GIB, 9 * GIB, 200.0, Extend_reason::TOO_SMALL, 0},
+      {1, MIB / 2, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, MIB},
+      {1, MIB / 2 - 1, 0, GIB, 9 * GIB, 200.0, Extend_reason::TOO_SMALL, 0},
       /* The most that is made free of it. */
       {1, GIB, 51 * MIB, 9 * GIB, 9 * GIB, 4e9, Extend_reason::GROWTH,
        GIB + 973 * MIB},
@@ -258,8 +259,14 @@ TEST(ExtendAhead, Reasons) {
   }
 }
 
-/* A file that is filled, a thread that looks at it each second, and a device on
-which extending it takes its time. */
+TEST(ExtendAhead, LooksAsOftenAsTheyAreCheap) {
+  EXPECT_DOUBLE_EQ(extend_look_interval_s(0.0), EXTEND_LOOK_MIN_S);
+  EXPECT_DOUBLE_EQ(extend_look_interval_s(0.005), 0.5);
+  EXPECT_DOUBLE_EQ(extend_look_interval_s(0.5), EXTEND_LOOK_MAX_S);
+}
+
+/* A file that is filled, a thread that looks at it, and a device on which
+extending it takes its time. */
 struct Simulation {
   /** Bytes a second that are inserted, by the second. */
   std::function<double(double)> inserted;
@@ -273,9 +280,15 @@ struct Simulation {
   double size{12.0 * MIB};
   double used{8.0 * MIB};
 
+  /** How often the thread looks: seconds. */
+  double look_s{EXTEND_LOOK_MAX_S};
+
   /** Seconds in which an insert found no room, but for the first ones, in which
   nothing is known of its growth. */
   double starved_s{0.0};
+
+  /** How often inserts have extended it, from the beginning. */
+  unsigned n_extensions{0};
 
   void run(double seconds) {
     constexpr double TICK_S = 0.05;
@@ -292,6 +305,7 @@ struct Simulation {
       /* An insert that finds no room extends by itself, as upstream does. */
       if (size - used < MIB) {
         size += 4.0 * MIB;
+        ++n_extensions;
       }
       while (taken < used) {
         taken += EXTEND_JUMP_EXTENTS * MIB;
@@ -302,7 +316,7 @@ struct Simulation {
       look.n_unused =
           (look.size - std::min(look.size, static_cast<uint64_t>(taken))) / MIB;
       if (now >= next_look_s) {
-        next_look_s = now + 1.0;
+        next_look_s = now + look_s;
         history = extend_history(history, look);
         target = std::max(target > size ? target : 0.0,
                           static_cast<double>(
@@ -327,6 +341,12 @@ TEST(ExtendAheadSimulation, InsertsFindRoom) {
         Simulation steady{[rate](double) { return rate; }, device, pct};
         steady.run(600.0);
         EXPECT_EQ(steady.starved_s, 0.0) << rate << " " << device << " " << pct;
+
+        Simulation often{[rate](double) { return rate; }, device, pct};
+        often.look_s = EXTEND_LOOK_MIN_S;
+        often.run(600.0);
+        EXPECT_EQ(often.starved_s, 0.0) << rate << " " << device << " " << pct;
+        EXPECT_LE(often.n_extensions, steady.n_extensions);
 
         Simulation bursts{[rate](double now) {
                             return std::fmod(now, 20.0) < 5.0 ? rate

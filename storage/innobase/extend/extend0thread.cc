@@ -46,9 +46,6 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-/** How often the tablespaces are looked at. */
-constexpr std::chrono::seconds LOOK_INTERVAL{1};
-
 /** Guards the thread's existence, and what it is told. */
 std::mutex s_mutex;
 std::condition_variable s_told;
@@ -343,7 +340,10 @@ void extend_ahead_thread() {
     const auto now = steady_clock::now();
     if (now >= next_look) {
       extender.look(now);
-      next_look = now + LOOK_INTERVAL;
+      const auto end = steady_clock::now();
+      next_look =
+          end +
+          ticks(extend_look_interval_s(duration<double>(end - now).count()));
     }
     if (now >= next_step) {
       const auto rest_s = extender.step();

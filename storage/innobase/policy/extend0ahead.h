@@ -44,6 +44,13 @@ constexpr double EXTEND_GROWTH_HALF_LIFE_S = 30.0;
 hour is twice as much. */
 constexpr double EXTEND_GROWTH_MIN = 128.0;
 
+/** Tablespaces are looked at so often, or less often where a look takes more
+than EXTEND_LOOK_SHARE of the time: until a file has been seen to grow inserts
+extend it themselves. */
+constexpr double EXTEND_LOOK_MIN_S = 0.1;
+constexpr double EXTEND_LOOK_MAX_S = 1.0;
+constexpr double EXTEND_LOOK_SHARE = 0.01;
+
 /** No more than so much of a file is made free ahead: what is not used after
 all is lost to others, as files do not shrink. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
@@ -170,7 +177,7 @@ enum class Extend_reason {
   OFF,
   /** Not seen to grow, or not for long. */
   NOT_GROWING,
-  /** Smaller than an extent: upstream adds single pages to it. */
+  /** Smaller than half an extent: upstream adds single pages to it. */
   TOO_SMALL,
   /** What is allocated ahead would be given back. */
   PAGE_COMPRESSED,
@@ -253,6 +260,13 @@ constexpr double extend_ahead_rest_s(double step_s, double full_in_s) {
   return full_in_s < EXTEND_HORIZON_S ? 0.0 : extend_rest_s(step_s);
 }
 
+/** @param[in]  look_s  how long a look at all tablespaces took: seconds
+@return how long after its end the next one is due: seconds */
+constexpr double extend_look_interval_s(double look_s) {
+  return std::clamp(look_s / EXTEND_LOOK_SHARE, EXTEND_LOOK_MIN_S,
+                    EXTEND_LOOK_MAX_S);
+}
+
 /** Decide whether a file is extended ahead of its inserts, and how far.
 @param[in]  ahead_pct  innodb_extend_ahead_pct: 0 to 100
 @param[in]  look       the tablespace now
@@ -267,7 +281,7 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   if (history.growth < EXTEND_GROWTH_MIN) {
     return {Extend_reason::NOT_GROWING, 0};
   }
-  if (look.size < look.extent_bytes) {
+  if (look.size < look.extent_bytes / 2) {
     return {Extend_reason::TOO_SMALL, 0};
   }
   if (look.is_page_compressed) {
