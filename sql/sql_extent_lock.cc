@@ -94,6 +94,21 @@ std::optional<uint64_t> full_text_table_id(std::string_view tablespace) {
              : std::nullopt;
 }
 
+/* The name of a table by InnoDB's ID: empty if there is none. */
+bool find_table_of_id(THD *thd, uint64_t id, std::string *schema,
+                      std::string *table) {
+  const dd::cache::Dictionary_client::Auto_releaser releaser(thd->dd_client());
+  dd::String_type dd_schema;
+  dd::String_type dd_table;
+  if (thd->dd_client()->get_table_name_by_se_private_id(
+          "InnoDB", id, &dd_schema, &dd_table)) {
+    return true;
+  }
+  *schema = dd_schema.c_str();
+  *table = dd_table.c_str();
+  return false;
+}
+
 /* The table that a tablespace belongs to: none if the data dictionary shows
 none. */
 bool find_owner(THD *thd, const dd::Tablespace &entry,
@@ -102,22 +117,28 @@ bool find_owner(THD *thd, const dd::Tablespace &entry,
   if (dd::fetch_tablespace_table_refs(thd, entry, &tables)) {
     return true;
   }
-  dd::String_type schema;
-  dd::String_type table;
   if (tables.size() == 1) {
-    schema = tables[0].m_schema_name;
-    table = tables[0].m_name;
-  } else if (const auto id = full_text_table_id(found->name)) {
-    /* A full-text index's table is hidden. Whatever makes or drops it has
-    locked the table that it is of. */
-    if (thd->dd_client()->get_table_name_by_se_private_id("InnoDB", *id,
-                                                          &schema, &table)) {
-      return true;
-    }
+    found->schema = tables[0].m_schema_name.c_str();
+    found->table = tables[0].m_name.c_str();
+    return false;
   }
-  found->schema = schema.c_str();
-  found->table = table.c_str();
-  return false;
+  /* A full-text index's table is hidden. Whatever makes or drops it has locked
+  the table that it is of. */
+  found->full_text_table_id = full_text_table_id(found->name);
+  return found->full_text_table_id &&
+         find_table_of_id(thd, *found->full_text_table_id, &found->schema,
+                          &found->table);
+}
+
+/* @returns whether the table that a step has locked is that of the tablespace
+still */
+bool is_owner(THD *thd, const Extent_tablespace &tablespace) {
+  std::string schema;
+  std::string table;
+  return !tablespace.full_text_table_id ||
+         (!find_table_of_id(thd, *tablespace.full_text_table_id, &schema,
+                            &table) &&
+          schema == tablespace.schema && table == tablespace.table);
 }
 
 /* The entry of a tablespace in the data dictionary, and which table it belongs
@@ -233,7 +254,8 @@ Extent_lock Extent_step_locks::acquire(const Extent_tablespace &tablespace,
   if (m_thd->mdl_context.acquire_locks(&requests, timeout_s)) {
     return Extent_lock::FAILED;
   }
-  return extend_name(tablespace.space_id) == tablespace.opened_as
+  return extend_is_called(tablespace.space_id, tablespace.opened_as.c_str()) &&
+                 is_owner(m_thd, tablespace)
              ? Extent_lock::DONE
              : Extent_lock::CHANGED;
 }

@@ -16,6 +16,7 @@ statement and in the background. */
 #define SQL_EXTENT_LOCK_INCLUDED
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sql/mdl.h"
@@ -37,6 +38,10 @@ struct Extent_tablespace {
   std::string schema;
   std::string table;
 
+  /** InnoDB's ID of that table, if its full-text index has the tablespace: a
+  rename of the table within its schema leaves the tablespace's name. */
+  std::optional<uint64_t> full_text_table_id;
+
   /** Whether its pages are compressed by punching holes: what is allocated
   ahead is given back as pages are written. */
   bool is_page_compressed{false};
@@ -51,7 +56,8 @@ enum class Extent_lock {
   NOT_INNODB,
   /** Its file is discarded. */
   DISCARDED,
-  /** The name is another tablespace's now, or nobody's. */
+  /** The name is another tablespace's now, or nobody's; or it belongs to a
+  table of another name. */
   CHANGED,
   /** An error, which is reported in the session: a wait that took too long, or
   was killed. */

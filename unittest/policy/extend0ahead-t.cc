@@ -36,7 +36,8 @@ Extend_history growing(double bytes_per_s) {
           .now_s = 100.0,
           .begin_s = 100.0,
           .used_min = 0,
-          .growth = bytes_per_s};
+          .growth = bytes_per_s,
+          .grown = 60.0 * bytes_per_s};
 }
 
 TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
@@ -56,11 +57,14 @@ TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
   history = extend_history(history, look);
   EXPECT_DOUBLE_EQ(history.growth, 2.5 * MIB);
 
+  EXPECT_DOUBLE_EQ(history.grown, (60.0 / 2.0 + 30.0) * MIB);
+
   /* Rows were deleted. */
   look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
   look.n_unused += 40;
   history = extend_history(history, look);
   EXPECT_DOUBLE_EQ(history.growth, 1.25 * MIB);
+  EXPECT_DOUBLE_EQ(history.grown, 30.0 * MIB);
 
   /* What is used again after that is growth. */
   look.now_s += EXTEND_GROWTH_WINDOW_S;
@@ -361,13 +365,32 @@ TEST(ExtendAheadSimulation, InsertsFindRoom) {
 }
 
 TEST(ExtendAheadSimulation, ALoadThatBeginsSuddenly) {
-  /* 400 MiB are free and 1,500 are inserted within 30 s, on a device that adds
-  1,260 to them if it begins at once and does not rest. */
+  /* 400 MiB are free and 900 are inserted within 18 s, on a device that adds
+  756 to them if it begins at once and does not rest. */
   Simulation sudden{
-      [](double now) { return now >= 300.0 && now < 330.0 ? 50.0 * MIB : 0.0; },
+      [](double now) { return now >= 300.0 && now < 318.0 ? 50.0 * MIB : 0.0; },
       42.0 * MIB, 1, 4.0 * GIB, 3.6 * GIB};
   sudden.run(400.0);
   EXPECT_EQ(sudden.starved_s, 0.0);
+}
+
+TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
+  /* Also where it is looked at ten times a second, on a fast device. */
+  for (const double burst : {10.0 * MIB, 30.0 * MIB, 300.0 * MIB}) {
+    for (const double seconds : {0.3, 1.0, 5.0}) {
+      Simulation once{[burst, seconds](double now) {
+                        return now >= 10.0 && now < 10.0 + seconds
+                                   ? burst / seconds
+                                   : 0.0;
+                      },
+                      1e9, 1};
+      once.look_s = EXTEND_LOOK_MIN_S;
+      once.run(300.0);
+      /* What is in use at the end has grown, and three jumps come to it. */
+      EXPECT_LE(once.size - once.used, 1.5 * burst + 20.0 * MIB)
+          << burst << " " << seconds;
+    }
+  }
 }
 
 TEST(ExtendAheadSimulation, WhatIsNotUsedIsBounded) {

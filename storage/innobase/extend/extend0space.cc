@@ -76,12 +76,25 @@ bool extend_is_ours(uint32_t space_id) {
 }
 
 std::string extend_name(uint32_t space_id) {
-  const Acquired_space acquired{space_id};
-  return acquired.get() != nullptr ? acquired.get()->name : "";
+  std::string name;
+  /* A shard's mutex is held for each file: who renames a tablespace frees its
+  old name, also while it is acquired. */
+  (void)Fil_iterator::for_each_file([&name, space_id](fil_node_t *file) {
+    if (file->space->id != space_id) {
+      return DB_SUCCESS;
+    }
+    name = file->space->name;
+    return DB_INTERRUPTED;
+  });
+  return name;
 }
 
 bool extend_is_known(const char *name) {
   return fil_space_get_id_by_name(name) != SPACE_UNKNOWN;
+}
+
+bool extend_is_called(uint32_t space_id, const char *name) {
+  return fil_space_get_id_by_name(name) == space_id;
 }
 
 std::optional<Extend_disk> extend_disk(uint32_t space_id) {
@@ -143,12 +156,21 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   }
   const Extend_for_others for_others{extender};
   const page_size_t page_size{space->flags};
-  const bool is_done = fil_space_extend(
-      space, static_cast<page_no_t>(target / page_size.physical()));
-
   mtr_t mtr;
   mtr.start();
-  mtr_x_lock_space(space, &mtr);
+  /* Upstream adds single pages to a small file, and reads its size more than
+  once meanwhile: under the latch, which a step of an extent may hold. */
+  const bool is_small =
+      target <=
+      uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_size.physical();
+  if (is_small) {
+    mtr_x_lock_space(space, &mtr);
+  }
+  const bool is_done = fil_space_extend(
+      space, static_cast<page_no_t>(target / page_size.physical()));
+  if (!is_small) {
+    mtr_x_lock_space(space, &mtr);
+  }
   fsp_header_t *const header = fsp_get_space_header(space_id, page_size, &mtr);
   const page_no_t pages = ut_calc_align_down(
       space->size,

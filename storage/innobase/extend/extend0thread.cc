@@ -83,6 +83,10 @@ struct Kept {
   /** What it is being extended to: bytes; 0 if it is not. */
   uint64_t target{0};
 
+  /** Somebody had locked it: left alone until then; seconds, see Extend_look.
+   */
+  double left_alone_until_s{0.0};
+
   /** What inserts found free in it then, and what was added since: bytes. */
   uint64_t free{0};
 
@@ -119,11 +123,18 @@ class Extender_ahead {
   }
 
  private:
+  /** Find the table of a file, which does not change while nobody renames it,
+  and take the locks of a step. Does not wait.
+  @param[in,out]  kept   the file
+  @param[in,out]  locks  the locks
+  @return false if somebody has locked it against that */
+  bool lock(Kept *kept, Extent_step_locks *locks);
+
   /** Extend a file by a step, unless somebody has locked its table against
   that.
   @param[in,out]  kept    the file
   @param[out]     step_s  how long the step took: seconds
-  @return false if it is left alone until the next look */
+  @return false if it is left alone until a look finds that it needs more */
   bool step_of(Kept *kept, double *step_s);
 
   /** Forget an error of the session, which nobody is there to read. */
@@ -232,6 +243,9 @@ void Extender_ahead::look(steady_clock::time_point now) {
     account.open(now_s, disk->free, disk->size);
     look->disk_room = account.room();
     look->is_disk_held = account.is_held(now_s);
+    if (now_s < kept->left_alone_until_s) {
+      continue;
+    }
     const Extend_decision decision =
         decide_extend_ahead(extend_ahead_pct, *look, kept->history);
     kept->target = std::max(kept->target, decision.target);
@@ -265,19 +279,29 @@ std::optional<double> Extender_ahead::step() {
   return extend_ahead_rest_s(step_s, soonest_s);
 }
 
-bool Extender_ahead::step_of(Kept *kept, double *step_s) {
-  const space_id_t space_id = kept->space_id;
+bool Extender_ahead::lock(Kept *kept, Extent_step_locks *locks) {
   if (!kept->tablespace) {
-    const std::string name = extend_name(space_id);
+    const std::string name = extend_name(kept->space_id);
     Extent_tablespace tablespace;
-    const Extent_lock found =
-        find_extent_tablespace(m_thd, name.c_str(), &tablespace);
-    if (found != Extent_lock::DONE || tablespace.space_id != space_id) {
-      clear_error();
+    if (find_extent_tablespace(m_thd, name.c_str(), &tablespace) !=
+            Extent_lock::DONE ||
+        tablespace.space_id != kept->space_id) {
+      /* It is being made, mostly. What it has grown by until then is no load.
+       */
+      kept->history = {};
       return false;
     }
     kept->tablespace = tablespace;
   }
+  const Extent_lock locked = locks->acquire(*kept->tablespace, 0);
+  if (locked == Extent_lock::CHANGED) {
+    kept->tablespace.reset();
+  }
+  return locked == Extent_lock::DONE;
+}
+
+bool Extender_ahead::step_of(Kept *kept, double *step_s) {
+  const space_id_t space_id = kept->space_id;
   const uint64_t target = kept->target;
   const uint64_t next = kept->pace.next(kept->size, target);
   const auto disk = extend_disk(space_id);
@@ -287,15 +311,11 @@ bool Extender_ahead::step_of(Kept *kept, double *step_s) {
     return false;
   }
   Extent_step_locks locks{m_thd};
-  switch (locks.acquire(*kept->tablespace, 0)) {
-    case Extent_lock::DONE:
-      break;
-    case Extent_lock::FAILED:
-      clear_error();
-      return false;
-    default:
-      kept->tablespace.reset();
-      return false;
+  if (!lock(kept, &locks)) {
+    clear_error();
+    kept->left_alone_until_s =
+        seconds_of(steady_clock::now()) + EXTEND_LOCKED_HOLD_S;
+    return false;
   }
   const auto begin = steady_clock::now();
   uint64_t size = kept->size;
@@ -324,8 +344,8 @@ bool Extender_ahead::step_of(Kept *kept, double *step_s) {
 
 void extend_ahead_thread() {
   THD *const thd = create_internal_thd();
-  /* A file that is locked for longer is looked at later. */
-  thd->variables.lock_wait_timeout = 1;
+  /* While it waited for one file nobody would extend the others. */
+  thd->variables.lock_wait_timeout = 0;
   Extender_ahead extender{thd};
   auto next_look = steady_clock::now();
   auto next_step = next_look;

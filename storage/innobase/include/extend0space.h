@@ -73,9 +73,15 @@ std::optional<Extend_disk> extend_disk(uint32_t space_id);
 @return whether there is one of just this name, and its file has been opened */
 bool extend_is_known(const char *name);
 
-/** @param[in]  space_id  a tablespace
-@return its name; empty if it is gone */
+/** Looks through all tablespaces for it.
+@param[in]  space_id  a tablespace
+@return its name; empty if it is gone, or its file has not been opened */
 std::string extend_name(uint32_t space_id);
+
+/** @param[in]  space_id  a tablespace
+@param[in]  name      a name
+@return whether this tablespace is called so now */
+bool extend_is_called(uint32_t space_id, const char *name);
 
 /** @param[in]  space_id  a tablespace
 @return false if it grows by rules of its own: see NOT_OURS */

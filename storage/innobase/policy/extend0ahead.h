@@ -55,6 +55,9 @@ constexpr double EXTEND_LOOK_SHARE = 0.01;
 all is lost to others, as files do not shrink. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
 
+/** A file whose table somebody has locked is left alone for so long. */
+constexpr double EXTEND_LOCKED_HOLD_S = 1.0;
+
 /** After an extension that failed, none is tried on the same file system for so
 long: upstream writes to the error log of each. */
 constexpr double EXTEND_FAILED_HOLD_S = 60.0;
@@ -167,8 +170,14 @@ struct Extend_history {
   grows with each extension. */
   uint64_t used_min{0};
 
+  /** What was in use at the last look: bytes. */
+  uint64_t used{0};
+
   /** How fast that has grown lately: bytes a second. */
   double growth{0.0};
+
+  /** By how much it has grown lately: bytes. */
+  double grown{0.0};
 };
 
 /** Why a file is extended, or not. */
@@ -215,7 +224,7 @@ inline Extend_history extend_history(const Extend_history &history,
             .now_s = look.now_s,
             .begin_s = look.now_s,
             .used_min = used,
-            .growth = 0.0};
+            .used = used};
   }
   Extend_history now = history;
   now.now_s = look.now_s;
@@ -229,9 +238,12 @@ inline Extend_history extend_history(const Extend_history &history,
       static_cast<double>(grown) / std::max(window_s, EXTEND_GROWTH_WINDOW_S),
       static_cast<double>(grown - std::min(grown, jump)) /
           std::max(window_s, EXTEND_BURST_S));
-  now.growth =
-      std::max(rate, history.growth * std::exp2(-(look.now_s - history.now_s) /
-                                                EXTEND_GROWTH_HALF_LIFE_S));
+  const double kept =
+      std::exp2(-(look.now_s - history.now_s) / EXTEND_GROWTH_HALF_LIFE_S);
+  now.growth = std::max(rate, history.growth * kept);
+  now.grown = history.grown * kept +
+              static_cast<double>(used - std::min(used, history.used));
+  now.used = used;
   /* It begins with growth: what was before is of no load. */
   if (window_s >= EXTEND_GROWTH_WINDOW_S || grown == 0) {
     now.begin_s = look.now_s;
@@ -288,9 +300,11 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
     return {Extend_reason::PAGE_COMPRESSED, 0};
   }
   const uint64_t jump = extend_jump_bytes(look);
+  /* A burst may be all that there is: what is made free for it is of its own
+  size. A load that lasts for longer than the horizon has grown by more. */
   const auto soon = static_cast<uint64_t>(
-      std::min(history.growth * EXTEND_HORIZON_S,
-               static_cast<double>(EXTEND_AHEAD_MAX_BYTES) / 2.0));
+      std::min({history.growth * EXTEND_HORIZON_S, history.grown / 2.0,
+                static_cast<double>(EXTEND_AHEAD_MAX_BYTES) / 2.0}));
   const uint64_t free = extend_free_bytes(look);
   const bool is_soon_full = free < soon + jump;
   const bool is_share_low =
