@@ -111,8 +111,9 @@ the disk. The caller holds no latch.
 
 /** Extend a tablespace by one step. While the file grows no latch is held, so
 that rows are inserted, changed and read; only what needs the file to grow
-itself waits. A crash leaves a file that is larger than its header says, and
-which the next extension takes as it is.
+itself waits. A file below an extent grows under its latch. A crash leaves a
+file that is larger than its header says, and which the next extension takes as
+it is.
 
 The caller holds no latch, and the locks of Extent_step_locks: upstream waits
 for an idle moment of a file that is renamed, with latches held.
