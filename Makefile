@@ -1,7 +1,7 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench upstream-tests install \
-        patch-edit patch-export bench aio-bench clean clean-source
+        patch-edit patch-export bench aio-bench drop-bench clean clean-source
 MAKEFLAGS += --no-print-directory
 # The build calls tools from its own folder.
 ifdef SPILLWAY_UPSTREAM
@@ -60,6 +60,9 @@ bench: packages ## run a plan of benchmarks, 10 minutes, or PLAN=bench/plans/...
 
 aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 	@tools/aio_bench.py
+
+drop-bench: server ## time of DROP TABLE of 8 GiB, grown by inserts and preallocated
+	@tools/drop_bench.py
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
 	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")
