@@ -4,7 +4,7 @@
     drop_bench.py [--gib 8] [--repetitions 3] [--parent FOLDER]
 
 Alternately, on one server of this checkout without doublewrite, with its files in a new folder of FOLDER (/var/tmp),
-which needs that much room, and 6 GiB more. The file's pages are written before the clock starts. Prints a line for each.
+which needs that much room, and 6 GiB more. The file's pages are written before the clock starts. Prints a line each.
 """
 
 import argparse
