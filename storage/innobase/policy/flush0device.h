@@ -1,0 +1,240 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file policy/flush0device.h
+How many pages a second the device carries, learned from what it does. */
+
+#ifndef flush0device_h
+#define flush0device_h
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "flush0ahead.h"
+
+namespace spw {
+
+/** innodb_ahead_flushing_device. */
+enum class Flush_device {
+  /** innodb_io_capacity_max is what the device carries. */
+  OFF,
+  /** Seed 002: while the kernel says that the device is busy for less than
+  FLUSH_BUSY_SHARE, flush also what innodb_io_capacity leaves free. */
+  UTIL,
+  /** How long the writes of a round take says what the device carries. */
+  LATENCY
+};
+
+/** Above it a device counts as busy (seed 002, which has 80 %). */
+constexpr double FLUSH_BUSY_SHARE = 0.8;
+
+/** What may be flushed grows while writes take less than the first part of the
+time, and is what was written last where they take more than the second: in the
+rest of the time the redo log is written without a page ahead of it. Measured on
+a volume of 30 MB a second: at what it carries and above it the worst second was
+at 0.37 to 0.56 of the mean, at 0.92 of it at 0.85. */
+constexpr double FLUSH_GROW_SHARE = 0.85;
+constexpr double FLUSH_SHRINK_SHARE = 0.95;
+
+/** It is also what was written last where rounds are late for more than this
+part of the time. A volume with a budget takes writes at once until that is
+spent, so that there is no other sign. */
+constexpr double FLUSH_LOST_SHARE = 0.05;
+
+/** If more might have been flushed than there was, it counts only where it was
+this part of that. Of fewer pages it is what does not depend on their number
+that takes the time, such as the doublewrite buffer's fsync(). */
+constexpr double FLUSH_TELLING_SHARE = 0.25;
+
+/** What was written last is seen over so long: seconds. */
+constexpr double FLUSH_WINDOW_S = 1.0;
+
+/** In each such time what may be flushed grows by this factor, and before it
+first was too much by the other (as TCP's slow start does, RFC 5681). Where it
+was too much it is at most halved. */
+constexpr double FLUSH_GROWTH = 1.05;
+constexpr double FLUSH_FIRST_GROWTH = 2.0;
+
+/** What may be flushed at first, and at the least: pages a second. Any
+solid-state disk carries the one, any disk the other. */
+constexpr double FLUSH_FIRST_PER_S = 1000.0;
+constexpr double FLUSH_LEAST_PER_S = 50.0;
+
+/** What a device carries, from how long it takes to write. That is the time
+from the begin of a round's batch to the end of its last write: it rises when
+writes begin to wait for others, whoever has sent those, and says the same of
+one disk and of many. One thread uses it; times are seconds of a clock that only
+goes forward. */
+class Flush_capacity {
+ public:
+  /** A round begins: see which writes are done.
+  @param[in]  now_s         now
+  @param[in]  idle_since_s  since when no page is being written; negative if
+  one is */
+  void look(double now_s, double idle_since_s) {
+    if (m_is_writing) {
+      const double until_s =
+          idle_since_s < 0.0 ? now_s : std::max(idle_since_s, m_end_s);
+      m_writing_s += std::max(0.0, until_s - m_begin_s);
+      m_begin_s = now_s;
+      m_is_writing = idle_since_s < 0.0;
+    }
+    const double passed_s = now_s - m_window_s;
+    if (passed_s >= FLUSH_WINDOW_S) {
+      if (m_window_s != 0.0) {
+        close(passed_s);
+      }
+      m_window_s = now_s;
+    }
+  }
+
+  /** The round is over: its pages are handed over, and may be being written.
+  @param[in]  begin_s   when it began
+  @param[in]  end_s     when they had been handed over
+  @param[in]  n_pages   pages
+  @param[in]  lost_s    for so long the round was late: Flush_decision
+  @param[in]  is_bound  there were more to flush than may be */
+  void round(double begin_s, double end_s, uint64_t n_pages, double lost_s,
+             bool is_bound) {
+    m_lost_s += lost_s;
+    m_is_bound = m_is_bound || is_bound;
+    if (n_pages == 0) {
+      return;
+    }
+    if (!m_is_writing) {
+      m_begin_s = begin_s;
+      m_is_writing = true;
+    }
+    m_end_s = end_s;
+    m_n_pages += n_pages;
+  }
+
+  /** There will be no rounds for a while: only what was learned is kept. */
+  void pause() {
+    m_is_writing = false;
+    forget();
+    m_window_s = 0.0;
+  }
+
+  /** @return what the device was seen to carry: pages a second; 0 before it was
+  asked for more */
+  double pages_per_s() const { return m_is_found ? m_limit_per_s : 0.0; }
+
+  /** @return what may be flushed: pages a second */
+  double limit_per_s() const { return m_limit_per_s; }
+
+ private:
+  /** Learn from what has happened.
+  @param[in]  passed_s  in so many seconds */
+  void close(double passed_s) {
+    const double written_per_s = static_cast<double>(m_n_pages) / passed_s;
+    const double share = m_writing_s / passed_s;
+    if (m_n_pages != 0 && (m_lost_s >= FLUSH_LOST_SHARE * passed_s ||
+                           share >= FLUSH_SHRINK_SHARE)) {
+      if (m_is_bound || written_per_s >= FLUSH_TELLING_SHARE * m_limit_per_s) {
+        m_limit_per_s =
+            std::max({written_per_s, m_limit_per_s / 2.0, FLUSH_LEAST_PER_S});
+        m_is_found = true;
+      }
+    } else if (m_is_bound && share < FLUSH_GROW_SHARE) {
+      m_limit_per_s *= m_is_found ? FLUSH_GROWTH : FLUSH_FIRST_GROWTH;
+    }
+    forget();
+  }
+
+  /** A window begins. */
+  void forget() {
+    m_n_pages = 0;
+    m_writing_s = 0.0;
+    m_lost_s = 0.0;
+    m_is_bound = false;
+  }
+
+  double m_limit_per_s{FLUSH_FIRST_PER_S};
+
+  /** It was too much once. */
+  bool m_is_found{false};
+
+  /** Pages are being written: since when, and when the last ones were handed
+  over. */
+  bool m_is_writing{false};
+  double m_begin_s{0.0};
+  double m_end_s{0.0};
+
+  /** The window: when it began; pages handed over, for how long they were
+  written, for how long rounds were late, whether there was more to flush. */
+  double m_window_s{0.0};
+  uint64_t m_n_pages{0};
+  double m_writing_s{0.0};
+  double m_lost_s{0.0};
+  bool m_is_bound{false};
+};
+
+/** What the kernel has counted for a disk. */
+struct Disk_work {
+  /** For how long it was busy: milliseconds. */
+  uint64_t busy_ms;
+
+  /** Reads and writes that were completed. */
+  uint64_t n_ios;
+};
+
+/** @param[in]  before    what was counted for each disk
+@param[in]  after     the same, later
+@param[in]  passed_s  so many seconds later
+@return for which part of the time the busiest was busy */
+inline double flush_busy_share(const std::vector<Disk_work> &before,
+                               const std::vector<Disk_work> &after,
+                               double passed_s) {
+  double share = 0.0;
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    share = std::max(share, static_cast<double>(
+                                after[i].busy_ms -
+                                std::min(before[i].busy_ms, after[i].busy_ms)) /
+                                1e3 / passed_s);
+  }
+  return share;
+}
+
+/** The parameters are those of flush_busy_share().
+@return what all have read and written: I/Os a second */
+inline double flush_io_per_s(const std::vector<Disk_work> &before,
+                             const std::vector<Disk_work> &after,
+                             double passed_s) {
+  uint64_t n_ios = 0;
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    n_ios += after[i].n_ios - std::min(before[i].n_ios, after[i].n_ios);
+  }
+  return static_cast<double>(n_ios) / passed_s;
+}
+
+/** Seed 002's rule.
+@param[in]  busy_share     for how much of the time the device was busy: 0 to 1
+@param[in]  io_per_s       what it has read and written: I/Os a second
+@param[in]  flushed_per_s  pages that were flushed, which are among them: a
+second. (With them, what is flushed would be free and taken in turns.)
+@param[in]  native_per_s   what upstream's formula asks for: pages a second
+@param[in]  io_capacity    innodb_io_capacity: pages a second
+@return what is flushed beside what upstream asks for: pages a second */
+inline double flush_util_extra_per_s(double busy_share, double io_per_s,
+                                     double flushed_per_s, double native_per_s,
+                                     double io_capacity) {
+  return busy_share < FLUSH_BUSY_SHARE
+             ? std::max(0.0, io_capacity -
+                                 std::max(0.0, io_per_s - flushed_per_s) -
+                                 native_per_s)
+             : 0.0;
+}
+
+}  // namespace spw
+
+#endif /* flush0device_h */

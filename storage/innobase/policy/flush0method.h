@@ -1,0 +1,122 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file policy/flush0method.h
+How much the page cleaners flush in a second while nothing is urgent:
+innodb_adaptive_flushing_method. */
+
+#ifndef flush0method_h
+#define flush0method_h
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace spw {
+
+/** innodb_adaptive_flushing_method, as in Percona Server 5.5, whose manual has
+the rules in words. */
+enum class Flush_method {
+  /** Upstream's formula. */
+  NATIVE,
+  /** As fast as pages are made dirty, from a quarter of the allowed age on;
+  innodb_io_capacity does not count. */
+  ESTIMATE,
+  /** At a rate that hardly changes. */
+  KEEP_AVERAGE
+};
+
+/** ESTIMATE begins at this share of the age of sync flushing. */
+constexpr double FLUSH_ESTIMATE_SHARE = 0.25;
+
+/** KEEP_AVERAGE has the average of so many seconds, as long as upstream's own
+(innodb_flushing_avg_loops, by default), and keeps the age at this share. */
+constexpr double FLUSH_AVERAGE_S = 30.0;
+constexpr double FLUSH_AVERAGE_SHARE = 0.5;
+
+/** What the methods look at, about once a second. */
+struct Flush_method_look {
+  /** Of a clock that only goes forward: seconds. */
+  double now_s;
+
+  /** What upstream's formula asks for: pages. */
+  uint64_t n_native;
+
+  uint64_t n_dirty;
+
+  /** The redo log's end and the oldest change of a dirty page: LSN. */
+  uint64_t lsn;
+  uint64_t oldest_lsn;
+
+  /** The age of sync flushing: bytes of LSN. */
+  uint64_t sync_age;
+
+  /** Pages that were flushed since the server started. */
+  uint64_t n_flushed;
+
+  /** More pages are dirty than innodb_max_dirty_pages_pct allows. */
+  bool is_too_dirty;
+};
+
+/** Applies a method. One thread uses it. */
+class Adaptive_method {
+ public:
+  /** @param[in]  method  the method
+  @param[in]  look    now
+  @return pages to flush in the next second */
+  double pages(Flush_method method, const Flush_method_look &look) {
+    const double passed_s = look.now_s - m_last.now_s;
+    if (m_last.now_s != 0.0 && passed_s > 0.0) {
+      const double weight = 1.0 - std::exp(-passed_s / FLUSH_AVERAGE_S);
+      m_filled_per_s +=
+          weight * (grown(m_last.lsn, look.lsn) / passed_s - m_filled_per_s);
+      const double made_dirty = static_cast<double>(look.n_dirty) -
+                                static_cast<double>(m_last.n_dirty) +
+                                grown(m_last.n_flushed, look.n_flushed);
+      m_dirtied_per_s +=
+          weight * (std::max(made_dirty, 0.0) / passed_s - m_dirtied_per_s);
+    }
+    m_last = look;
+    const auto native = static_cast<double>(look.n_native);
+    if (method == Flush_method::NATIVE || look.sync_age == 0) {
+      return native;
+    }
+    const double age = grown(look.oldest_lsn, look.lsn);
+    const double share = age / static_cast<double>(look.sync_age);
+    const double wanted = method == Flush_method::ESTIMATE
+                              ? estimate(look, age, share)
+                              : m_dirtied_per_s * share / FLUSH_AVERAGE_SHARE;
+    return look.is_too_dirty ? std::max(wanted, native) : wanted;
+  }
+
+ private:
+  static double grown(uint64_t from, uint64_t to) {
+    return static_cast<double>(to - std::min(from, to));
+  }
+
+  double estimate(const Flush_method_look &look, double age,
+                  double share) const {
+    /* Were pages made dirty evenly, their mean age would be half of that of the
+    oldest one. */
+    return share <= FLUSH_ESTIMATE_SHARE
+               ? 0.0
+               : m_filled_per_s * static_cast<double>(look.n_dirty) / age;
+  }
+
+  Flush_method_look m_last{};
+
+  /** How fast the redo log is filled, and pages are made dirty: a second. */
+  double m_filled_per_s{0.0};
+  double m_dirtied_per_s{0.0};
+};
+
+}  // namespace spw
+
+#endif /* flush0method_h */

@@ -1,0 +1,442 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "policy/flush0ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+
+namespace spw {
+namespace {
+
+constexpr Flush_settings ON{.is_on = true,
+                            .has_rounds = true,
+                            .dirty_pct = 0.0,
+                            .max_dirty_pct = 90.0,
+                            .age_pct = 60.0,
+                            .io_pct = 20.0,
+                            .io_capacity = 1000.0,
+                            .io_capacity_max = 2000.0,
+                            .interval_s = 0.1,
+                            .n_instances = 1};
+
+/** A pool of 100,000 pages, of which 10,000 are dirty, and a redo log whose
+oldest part is as old as is said: percent of the age of sync flushing. */
+Flush_look look_at(double now_s, double age_pct, uint64_t n_dirty = 10'000) {
+  constexpr uint64_t SYNC_AGE = 50'000'000;
+  constexpr uint64_t LSN = 1'000'000'000;
+  const auto age = static_cast<uint64_t>(age_pct / 100.0 * SYNC_AGE);
+  return {.now_s = now_s,
+          .n_dirty = n_dirty,
+          .n_pages = 100'000,
+          .lsn = LSN,
+          .oldest_lsn = LSN - age,
+          .checkpoint_lsn = LSN - age,
+          .sync_age = SYNC_AGE,
+          .native_per_s = 0.0,
+          .purge_per_s = 0.0,
+          .is_native_in_parts = true,
+          .util_per_s = 0.0,
+          .n_lru_flushed = 0,
+          .n_changes = 0,
+          .is_writing = false,
+          .is_back = false,
+          .device_per_s = FLUSH_UNLIMITED};
+}
+
+/** @return what the second of two looks leads to, an interval apart */
+Flush_decision decide_at(const Flush_settings &settings, Flush_look look) {
+  Ahead_flush policy;
+  look.now_s = 1.0;
+  (void)policy.decide(settings, look);
+  look.now_s += settings.interval_s;
+  return policy.decide(settings, look);
+}
+
+TEST(AheadFlush, EachReasonHasWordsOfItsOwn) {
+  std::set<std::string> texts;
+  for (int i = 0; i < static_cast<int>(Flush_reason::N); ++i) {
+    texts.insert(flush_reason_text(static_cast<Flush_reason>(i)));
+  }
+  EXPECT_EQ(texts.size(), static_cast<size_t>(Flush_reason::N));
+}
+
+TEST(AheadFlush, OffIsNothing) {
+  Flush_settings off = ON;
+  off.is_on = false;
+  off.has_rounds = false;
+  for (const double age_pct : {0.0, 70.0, 100.0, 150.0}) {
+    Flush_look look = look_at(0.0, age_pct, 99'000);
+    look.native_per_s = 500.0;
+    const Flush_decision decision = decide_at(off, look);
+    EXPECT_EQ(decision.reason, Flush_reason::OFF);
+    EXPECT_EQ(decision.n_pages, 0u);
+    EXPECT_EQ(decision.lsn_limit, UINT64_MAX);
+    EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
+    EXPECT_EQ(decision.turn_us, 0.0);
+    EXPECT_FALSE(decision.wants_checkpoint);
+    EXPECT_EQ(flush_purge_asks(off, look), 0.0);
+  }
+}
+
+TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRate) {
+  Flush_settings set = ON;
+  set.is_on = false;
+  Flush_look look = look_at(0.0, 99.0, 99'000);
+  look.native_per_s = 500.0;
+  look.purge_per_s = 1000.0;
+  look.checkpoint_lsn -= look.sync_age / 2;
+  const Flush_decision decision = decide_at(set, look);
+  EXPECT_EQ(decision.reason, Flush_reason::NATIVE);
+  EXPECT_EQ(decision.n_pages, 50u);
+  EXPECT_EQ(decision.turn_us, 0.0);
+  EXPECT_FALSE(decision.wants_checkpoint);
+}
+
+TEST(AheadFlush, BelowTheThresholdsNothingIsFlushed) {
+  const Flush_decision decision = decide_at(ON, look_at(0.0, 60.0, 45'000));
+  EXPECT_EQ(decision.reason, Flush_reason::BELOW);
+  EXPECT_EQ(decision.n_pages, 0u);
+  EXPECT_EQ(flush_purge_asks(ON, look_at(0.0, 60.0, 45'000)), 0.0);
+}
+
+TEST(AheadFlush, AnEmptyPoolAndARedoLogWithoutLimitsAreBelow) {
+  Flush_look look = look_at(0.0, 0.0, 0);
+  look.n_pages = 0;
+  look.sync_age = 0;
+  const Flush_decision decision = decide_at(ON, look);
+  EXPECT_EQ(decision.reason, Flush_reason::BELOW);
+  EXPECT_EQ(decision.n_pages, 0u);
+}
+
+TEST(AheadFlush, TheDirtyRuleIsTheSeeds) {
+  EXPECT_EQ(flush_dirty_threshold_pct(ON), 45.0);
+  Flush_settings set = ON;
+  set.dirty_pct = 10.0;
+  EXPECT_EQ(flush_dirty_threshold_pct(set), 10.0);
+  /* At the threshold io_pct of innodb_io_capacity, a tenth of a second of it;
+  at what is allowed innodb_io_capacity_max, and no more beyond. */
+  const Flush_decision first = decide_at(ON, look_at(0.0, 0.0, 45'001));
+  EXPECT_EQ(first.reason, Flush_reason::DIRTY);
+  EXPECT_EQ(first.n_pages, 20u);
+  EXPECT_EQ(first.lsn_limit, UINT64_MAX);
+  EXPECT_EQ(decide_at(ON, look_at(0.0, 0.0, 67'500)).n_pages, 110u);
+  EXPECT_EQ(decide_at(ON, look_at(0.0, 0.0, 90'000)).n_pages, 200u);
+  EXPECT_EQ(decide_at(ON, look_at(0.0, 0.0, 99'000)).n_pages, 200u);
+}
+
+TEST(AheadFlush, UpstreamsOwnRateIsSpread) {
+  Flush_look look = look_at(0.0, 0.0);
+  look.native_per_s = 500.0;
+  const Flush_decision decision = decide_at(ON, look);
+  EXPECT_EQ(decision.reason, Flush_reason::NATIVE);
+  EXPECT_EQ(decision.n_pages, 50u);
+  /* It counts in parts of innodb_io_capacity, and the device carries less. */
+  look.device_per_s = 100.0;
+  EXPECT_EQ(decide_at(ON, look).n_pages, 5u);
+  look.is_native_in_parts = false;
+  EXPECT_EQ(decide_at(ON, look).n_pages, 10u);
+}
+
+TEST(AheadFlush, PurgeIsHeardOnceAndWithinTheLimits) {
+  Flush_look look = look_at(0.0, 0.0);
+  look.purge_per_s = 300.0;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::PURGE);
+  EXPECT_EQ(decide_at(ON, look).n_pages, 30u);
+  look.purge_per_s = 1e9;
+  EXPECT_EQ(decide_at(ON, look).n_pages, 200u);
+  look.device_per_s = 700.0;
+  EXPECT_EQ(decide_at(ON, look).n_pages, 70u);
+  EXPECT_EQ(flush_purge_asks(ON, look_at(0.0, 0.0, 90'000)), 2000.0);
+  EXPECT_EQ(flush_purge_asks(ON, look_at(0.0, 100.0)), 200.0);
+}
+
+TEST(AheadFlush, ADeviceThatIsNotBusyIsUsedWhereSomethingIsAboveItsThreshold) {
+  Flush_look look = look_at(0.0, 0.0);
+  look.native_per_s = 100.0;
+  look.util_per_s = 600.0;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::NATIVE);
+  look.n_dirty = 45'001;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::UTIL);
+  EXPECT_EQ(decide_at(ON, look).n_pages, 70u);
+  look.util_per_s = 1e9;
+  EXPECT_EQ(decide_at(ON, look).n_pages, 200u);
+}
+
+TEST(AheadFlush, AtAHighAgeAllIsFlushedThatTheLimitsAllow) {
+  EXPECT_EQ(decide_at(ON, look_at(0.0, 90.0)).reason, Flush_reason::LIMIT);
+  EXPECT_EQ(decide_at(ON, look_at(0.0, 90.0)).n_pages, 200u);
+  Flush_look look = look_at(0.0, 90.0);
+  look.device_per_s = 500.0;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::DEVICE);
+  EXPECT_TRUE(decide_at(ON, look).is_at_device);
+  EXPECT_FALSE(decide_at(ON, look_at(0.0, 90.0)).is_at_device);
+  EXPECT_EQ(decide_at(ON, look).n_pages, 50u);
+}
+
+TEST(AheadFlush, PagesThatAreYoungerThanTheThresholdStay) {
+  const Flush_look look = look_at(0.0, 90.0);
+  EXPECT_EQ(decide_at(ON, look).lsn_limit, look.lsn - look.sync_age * 60 / 100);
+}
+
+TEST(AheadFlush, NothingIsHandedOverWhileTheLastPagesAreWritten) {
+  Ahead_flush policy;
+  Flush_look look = look_at(1.0, 90.0);
+  (void)policy.decide(ON, look);
+  look.is_writing = true;
+  for (int i = 1; i <= 30; ++i) {
+    look.now_s += 0.1;
+    const Flush_decision decision = policy.decide(ON, look);
+    EXPECT_EQ(decision.n_pages, 0u);
+    EXPECT_FALSE(decision.is_round);
+    EXPECT_EQ(decision.reason, Flush_reason::LIMIT);
+  }
+  /* That is made up for in part, and the rest is lost. */
+  look.now_s += 0.1;
+  EXPECT_NEAR(policy.decide(ON, look).lost_s, 0.1, 1e-9);
+  look.is_writing = false;
+  look.now_s += 0.01;
+  const Flush_decision late = policy.decide(ON, look);
+  EXPECT_EQ(late.n_pages, static_cast<uint64_t>(200 * FLUSH_LATE_INTERVALS));
+  EXPECT_NEAR(late.lost_s, 0.01, 1e-9);
+  look.now_s += 0.1;
+  const Flush_decision next = policy.decide(ON, look);
+  EXPECT_NEAR(static_cast<double>(next.n_pages), 200.0, 1.0);
+  EXPECT_EQ(next.lost_s, 0.0);
+  EXPECT_EQ(flush_next_look_s(ON, false), 0.1);
+  EXPECT_LT(flush_next_look_s(ON, true), 0.1);
+}
+
+TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {
+  Ahead_flush policy;
+  (void)policy.decide(ON, look_at(1.0, 90.0));
+  Flush_look look = look_at(2.5, 90.0);
+  look.is_back = true;
+  const Flush_decision decision = policy.decide(ON, look);
+  EXPECT_EQ(decision.lost_s, 0.0);
+  EXPECT_NEAR(static_cast<double>(decision.n_pages),
+              200.0 * FLUSH_LATE_INTERVALS, 1.0);
+}
+
+TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThem) {
+  /* 1,500 pages a second of them leave 500, but half is ours in any case. */
+  for (const auto &[lru, ours] :
+       {std::pair{500.0, 150.0}, {1000.0, 100.0}, {5000.0, 100.0}}) {
+    Ahead_flush policy;
+    uint64_t n_pages = 0;
+    for (int i = 0; i <= 100; ++i) {
+      Flush_look look = look_at(0.1 * i + 1.0, 95.0);
+      look.n_lru_flushed = static_cast<uint64_t>(lru * 0.1 * i);
+      n_pages = policy.decide(ON, look).n_pages;
+    }
+    EXPECT_NEAR(static_cast<double>(n_pages), ours, 1.0) << lru;
+  }
+}
+
+TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThemOfWhatTheDeviceCarries) {
+  Ahead_flush policy;
+  uint64_t n_pages = 0;
+  for (int i = 0; i <= 100; ++i) {
+    Flush_look look = look_at(0.1 * i + 1.0, 95.0);
+    look.device_per_s = 1000.0;
+    look.n_lru_flushed = static_cast<uint64_t>(300 * 0.1 * i);
+    const Flush_decision decision = policy.decide(ON, look);
+    n_pages = decision.n_pages;
+    EXPECT_TRUE(i == 0 || decision.is_at_device);
+  }
+  EXPECT_NEAR(static_cast<double>(n_pages), 70.0, 1.0);
+}
+
+TEST(AheadFlush, EachInstanceFlushesAsManyPages) {
+  Flush_settings set = ON;
+  set.n_instances = 8;
+  Ahead_flush policy;
+  uint64_t n_pages = 0;
+  for (int i = 0; i <= 1000; ++i) {
+    Flush_look look = look_at(1.0 + 0.1 * i, 0.0);
+    look.native_per_s = 33.0;
+    const Flush_decision decision = policy.decide(set, look);
+    EXPECT_EQ(decision.n_pages % 8, 0u);
+    n_pages += decision.n_pages;
+  }
+  EXPECT_NEAR(static_cast<double>(n_pages), 3300.0, 8.0);
+}
+
+TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
+  std::mt19937 random{1};
+  for (int run = 0; run < 200; ++run) {
+    const auto in = [&random](double from, double to) {
+      return std::uniform_real_distribution<double>{from, to}(random);
+    };
+    Flush_settings set = ON;
+    set.io_capacity = in(100.0, 10e3);
+    set.io_capacity_max = set.io_capacity * in(1.0, 4.0);
+    set.age_pct = in(0.0, 95.0);
+    set.dirty_pct = in(0.0, 99.0);
+    set.io_pct = in(0.0, 100.0);
+    set.interval_s = in(0.01, 1.0);
+    Ahead_flush policy;
+    double now_s = 5.0;
+    double pages = 0.0;
+    for (int i = 0; i < 500; ++i) {
+      now_s +=
+          in(0.0, 1.0) < 0.02 ? in(1.0, 20.0) : in(0.5, 1.5) * set.interval_s;
+      Flush_look look = look_at(now_s, in(0.0, 120.0),
+                                static_cast<uint64_t>(in(1000.0, 100e3)));
+      look.lsn += static_cast<uint64_t>(now_s * 1e7);
+      look.oldest_lsn += static_cast<uint64_t>(now_s * 1e7);
+      look.native_per_s = in(0.0, 50e3);
+      look.purge_per_s = in(0.0, 50e3);
+      look.is_writing = in(0.0, 1.0) < 0.1;
+      const Flush_decision decision = policy.decide(set, look);
+      EXPECT_LE(
+          static_cast<double>(decision.n_pages),
+          FLUSH_LATE_INTERVALS * set.io_capacity_max * set.interval_s + 1.0);
+      EXPECT_GE(decision.redo_bytes_per_s, 0.0);
+      EXPECT_GE(decision.turn_us, 0.0);
+      pages += static_cast<double>(decision.n_pages);
+    }
+    EXPECT_LE(pages, set.io_capacity_max * (now_s - 5.0) + 1.0);
+  }
+}
+
+TEST(AheadFlush, CheckpointsAreAskedForWhereTheyGiveRoom) {
+  Flush_look look = look_at(0.0, 70.0);
+  EXPECT_FALSE(decide_at(ON, look).wants_checkpoint);
+  look.checkpoint_lsn -= look.sync_age / 20;
+  EXPECT_TRUE(decide_at(ON, look).wants_checkpoint);
+  /* Below the threshold upstream's own are enough. */
+  look = look_at(0.0, 50.0);
+  look.checkpoint_lsn -= look.sync_age / 20;
+  EXPECT_FALSE(decide_at(ON, look).wants_checkpoint);
+}
+
+/** A redo log that is filled and emptied at steady rates.
+@param[in]  age_pct    its age
+@param[in]  filled     bytes a second
+@param[in]  retired    bytes a second
+@return the last decision of ten minutes */
+Flush_decision after_a_while(double age_pct, double filled, double retired) {
+  Ahead_flush policy;
+  Flush_decision decision{};
+  for (int i = 0; i <= 6000; ++i) {
+    Flush_look look = look_at(1.0 + 0.1 * i, age_pct);
+    look.lsn += static_cast<uint64_t>(filled * 0.1 * i);
+    look.oldest_lsn += static_cast<uint64_t>(retired * 0.1 * i);
+    look.checkpoint_lsn = look.oldest_lsn;
+    look.n_changes = static_cast<uint64_t>(1000 * 0.1 * i);
+    decision = policy.decide(ON, look);
+  }
+  return decision;
+}
+
+TEST(AheadFlush, NobodyIsHeldBackBeforeAllIsFlushedThatCanBe) {
+  /* 60 % is where it starts, and 78 % is at 0.45 of the way to 100 %. */
+  EXPECT_EQ(after_a_while(77.0, 1e6, 1e6).turn_us, 0.0);
+  EXPECT_EQ(after_a_while(77.0, 1e6, 1e6).redo_bytes_per_s, FLUSH_UNLIMITED);
+  EXPECT_GT(after_a_while(79.0, 1e6, 1e6).turn_us, 0.0);
+}
+
+TEST(AheadFlush, TheRedoLogIsFilledAsFastAsItIsEmptied) {
+  /* In the middle of what is left: 89 %. 1,000 changes a second write 1 MB. */
+  const Flush_decision middle = after_a_while(89.0, 1e6, 1e6);
+  EXPECT_NEAR(middle.redo_bytes_per_s, 1e6, 1e4);
+  EXPECT_NEAR(middle.turn_us, 1000.0, 10.0);
+  /* Faster below, slower above, and not at all where sync flushing begins. */
+  double last = FLUSH_UNLIMITED;
+  for (const double age_pct : {79.0, 83.0, 89.0, 95.0, 99.0}) {
+    const double now = after_a_while(age_pct, 1e6, 1e6).redo_bytes_per_s;
+    EXPECT_LT(now, last) << age_pct;
+    last = now;
+  }
+  EXPECT_EQ(after_a_while(100.0, 1e6, 1e6).redo_bytes_per_s, 0.0);
+  EXPECT_EQ(after_a_while(130.0, 1e6, 1e6).redo_bytes_per_s, 0.0);
+  EXPECT_GT(after_a_while(130.0, 1e6, 1e6).turn_us, 1e9);
+}
+
+TEST(AheadFlush, WhatWasWrittenBeforeChangesWereCountedIsNotTheirs) {
+  Ahead_flush policy;
+  Flush_settings set = ON;
+  set.is_on = false;
+  Flush_decision decision{};
+  for (int i = 0; i <= 1300; ++i) {
+    Flush_look look = look_at(1.0 + 0.1 * i, 89.0);
+    look.lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
+    look.oldest_lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
+    look.n_changes = static_cast<uint64_t>(1000 * 0.1 * std::max(i - 1200, 0));
+    set.is_on = i > 1200;
+    decision = policy.decide(set, look);
+  }
+  EXPECT_NEAR(decision.turn_us * decision.redo_bytes_per_s / 1e6, 1000.0, 20.0);
+}
+
+TEST(AheadFlush, ALapIsTheMeanOfTheRedoLog) {
+  /* It is emptied in lumps, of five seconds each: 40 MB at 2 MB a second are a
+  lap of 20 s, so that a lump does not show. */
+  Ahead_flush policy;
+  double least = FLUSH_UNLIMITED;
+  double most = 0.0;
+  double oldest = 0.0;
+  for (int i = 0; i <= 3000; ++i) {
+    Flush_look look = look_at(1.0 + 0.1 * i, 89.0);
+    look.lsn += static_cast<uint64_t>(2e6 * 0.1 * i);
+    oldest += i / 50 % 2 == 0 ? 0.0 : 0.4e6;
+    look.oldest_lsn += static_cast<uint64_t>(oldest);
+    (void)policy.decide(ON, look);
+    if (i > 1000) {
+      least = std::min(least, policy.retired_per_s());
+      most = std::max(most, policy.retired_per_s());
+    }
+  }
+  EXPECT_GT(least, 1.6e6);
+  EXPECT_LT(most, 2.4e6);
+}
+
+TEST(RedoTurn, TurnsAreTakenOneAfterTheOther) {
+  int64_t next_ns = 0;
+  for (int64_t i = 0; i < 100; ++i) {
+    const Redo_turn turn = redo_take_turn(next_ns, 5000, 0.3, 1'000'000);
+    EXPECT_EQ(turn.next_ns, 5000 + 300 * (i + 1));
+    next_ns = turn.next_ns;
+  }
+}
+
+TEST(RedoTurn, WhoWaitsGoesOnWithOthers) {
+  EXPECT_EQ(redo_take_turn(5000, 5000, 1.0, 1'000'000).begin_ns, 5000);
+  EXPECT_EQ(redo_take_turn(5001, 5000, 1.0, 1'000'000).begin_ns, REDO_GROUP_NS);
+  EXPECT_EQ(redo_take_turn(REDO_GROUP_NS, 5000, 1.0, 1'000'000).begin_ns,
+            REDO_GROUP_NS);
+  EXPECT_EQ(redo_take_turn(REDO_GROUP_NS + 1, 5000, 1.0, 1'000'000).begin_ns,
+            2 * REDO_GROUP_NS);
+  /* But not later than it may. */
+  EXPECT_EQ(redo_take_turn(9000, 5000, 1.0, 100).begin_ns, 105'000);
+}
+
+TEST(RedoTurn, WhoComesLateDoesNotMakeUpForIt) {
+  const Redo_turn turn = redo_take_turn(1000, 900'000, 30.0, 1'000'000);
+  EXPECT_EQ(turn.begin_ns, 900'000);
+  EXPECT_EQ(turn.next_ns, 930'000);
+}
+
+TEST(RedoTurn, NobodyWaitsLongerThanTheMaximum) {
+  int64_t next_ns = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const Redo_turn turn = redo_take_turn(next_ns, 0, 1e12, 2000);
+    EXPECT_LE(turn.begin_ns, 2'000'000);
+    EXPECT_LE(turn.next_ns, 4'000'000);
+    next_ns = turn.next_ns;
+  }
+}
+
+}  // namespace
+}  // namespace spw

@@ -1,0 +1,95 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "policy/flush0method.h"
+
+#include <gtest/gtest.h>
+
+namespace spw {
+namespace {
+
+constexpr uint64_t SYNC_AGE = 40'000'000;
+
+/** Ten minutes of a steady load: 1 MB a second goes to the redo log, and 100
+pages are made dirty and flushed.
+@param[in]  method        the method
+@param[in]  share         the age over that of sync flushing
+@param[in]  n_native      what upstream's formula asks for: pages
+@param[in]  is_too_dirty  whether too many pages are dirty
+@return what is asked for at the end: pages a second */
+double after_a_while(Flush_method method, double share, uint64_t n_native,
+                     bool is_too_dirty = false) {
+  Adaptive_method policy;
+  double pages = 0.0;
+  for (uint64_t i = 1; i <= 600; ++i) {
+    const uint64_t lsn = 1'000'000'000 + i * 1'000'000;
+    pages = policy.pages(
+        method, {.now_s = static_cast<double>(i),
+                 .n_native = n_native,
+                 .n_dirty = 4000,
+                 .lsn = lsn,
+                 .oldest_lsn = lsn - static_cast<uint64_t>(share * SYNC_AGE),
+                 .sync_age = SYNC_AGE,
+                 .n_flushed = 100 * i,
+                 .is_too_dirty = is_too_dirty});
+  }
+  return pages;
+}
+
+TEST(AdaptiveMethod, NativeIsUpstreams) {
+  for (const uint64_t n_native : {0, 1, 123456}) {
+    EXPECT_EQ(after_a_while(Flush_method::NATIVE, 0.7, n_native), n_native);
+  }
+}
+
+TEST(AdaptiveMethod, EstimateFollowsTheRedoLogFromAQuarterOn) {
+  EXPECT_EQ(after_a_while(Flush_method::ESTIMATE, 0.25, 500), 0.0);
+  /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
+  EXPECT_NEAR(after_a_while(Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
+}
+
+TEST(AdaptiveMethod, KeepAverageFollowsWhatIsMadeDirty) {
+  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
+  /* Less below half of the age, more above. */
+  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.25, 500), 50.0, 0.1);
+  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.75, 500), 150.0, 0.1);
+}
+
+TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
+  Adaptive_method policy;
+  double last = 0.0;
+  for (uint64_t i = 1; i <= 600; ++i) {
+    /* 1,000 pages in one second, none in the next nine. */
+    const double pages = policy.pages(
+        Flush_method::KEEP_AVERAGE, {.now_s = static_cast<double>(i),
+                                     .n_native = 0,
+                                     .n_dirty = 4000,
+                                     .lsn = 1'000'000'000,
+                                     .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                                     .sync_age = SYNC_AGE,
+                                     .n_flushed = i / 10 * 1000,
+                                     .is_too_dirty = false});
+    if (i > 300) {
+      EXPECT_NEAR(pages, last, 40.0);
+      EXPECT_NEAR(pages, 100.0, 40.0);
+    }
+    last = pages;
+  }
+}
+
+TEST(AdaptiveMethod, TooManyDirtyPagesAreUpstreamsMatter) {
+  EXPECT_NEAR(after_a_while(Flush_method::ESTIMATE, 0.1, 500, true), 500.0,
+              0.1);
+  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.5, 500, true), 500.0,
+              0.1);
+}
+
+}  // namespace
+}  // namespace spw

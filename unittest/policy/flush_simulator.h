@@ -1,0 +1,538 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file unittest/policy/flush_simulator.h
+A buffer pool, a redo log, clients and a device in accelerated time, on which
+the flush policies work, or upstream's page cleaner. In expectation: pages are
+counted by how often they are changed and by when they became dirty, not one by
+one, so that a pool of 1 TB is as quick as one of 1 GB. */
+
+#ifndef flush_simulator_h
+#define flush_simulator_h
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "policy/flush0ahead.h"
+#include "policy/flush0device.h"
+
+namespace spw {
+
+/** A device that does what it is given one after the other. */
+struct Sim_device {
+  const char *name;
+
+  /** I/Os a second, and bytes a second. */
+  double iops;
+  double bytes_per_s;
+
+  /** How long an I/O takes on an idle device: seconds. */
+  double latency_s;
+};
+
+constexpr Sim_device SIM_DISK{"disk-7200rpm", 150.0, 120e6, 8e-3};
+constexpr Sim_device SIM_CLOUD_SMALL{"cloud-600", 600.0, 12e6, 1e-3};
+constexpr Sim_device SIM_CLOUD{"cloud-1500", 1500.0, 30e6, 1e-3};
+constexpr Sim_device SIM_SATA{"sata-ssd", 20e3, 400e6, 2e-4};
+constexpr Sim_device SIM_NVME{"nvme", 1e6, 6e9, 2e-5};
+
+constexpr Sim_device SIM_DEVICES[] = {SIM_DISK, SIM_CLOUD_SMALL, SIM_CLOUD,
+                                      SIM_SATA, SIM_NVME};
+
+/** Pages that are changed equally often. */
+struct Sim_pages {
+  double n;
+
+  /** Which part of all changes goes to them. */
+  double share;
+};
+
+constexpr double SIM_PAGE_BYTES = 16384.0;
+
+/** What is simulated. */
+struct Sim_setup {
+  Sim_device device;
+  double pool_bytes{1e9};
+  std::array<Sim_pages, 2> pages{{{10e3, 0.5}, {50e3, 0.5}}};
+
+  /** A transaction: rows that it changes, what it writes to the redo log, the
+  processor time that it takes; and how many a second the processors carry. */
+  double changes{5.0};
+  double redo_bytes{3000.0};
+  double cpu_s{0.5e-3};
+  double cpu_max{4000.0};
+
+  unsigned n_clients{32};
+
+  /** Transactions a second that come, by the time; those that find no room
+  wait. Without it each client begins one when its last has ended. */
+  std::function<double(double)> arrivals{};
+
+  /** Whether the device works, by the time. */
+  std::function<bool(double)> works{};
+
+  /** The redo log: upstream's limits follow from it. */
+  double redo_capacity{64.0 * 1024 * 1024};
+
+  bool is_doublewrite{true};
+  Flush_settings settings{.is_on = true,
+                          .has_rounds = true,
+                          .dirty_pct = 0.0,
+                          .max_dirty_pct = 90.0,
+                          .age_pct = 60.0,
+                          .io_pct = 20.0,
+                          .io_capacity = 10e3,
+                          .io_capacity_max = 20e3,
+                          .interval_s = 0.1,
+                          .n_instances = 1};
+  Flush_device flush_device{Flush_device::LATENCY};
+
+  /** innodb_ahead_flushing_max_delay_us: seconds; 0: nobody is delayed. */
+  double max_delay_s{0.5};
+
+  /** Dirty pages a second that are at the end of the LRU lists, and whose
+  frames are needed. */
+  double lru_per_s{0.0};
+};
+
+/** A second of it. */
+struct Sim_second {
+  double transactions;
+
+  /** Age of the oldest dirty page over that of sync flushing. */
+  double age;
+
+  /** Pages handed over for the flush lists; pages written. */
+  double flushed;
+  double written;
+};
+
+/** What came of it. */
+struct Sim_result {
+  std::vector<Sim_second> seconds;
+
+  /** For how long sync flushing was on, and users waited for redo space. */
+  double sync_s{0.0};
+  double stopped_s{0.0};
+
+  /** The longest that a page of the LRU lists has waited to be handed over. */
+  double lru_wait_s{0.0};
+
+  /** Transactions that have come and found no room, at the end. */
+  double waiting{0.0};
+
+  double mean() const {
+    double sum = 0.0;
+    for (const Sim_second &second : seconds) {
+      sum += second.transactions;
+    }
+    return seconds.empty() ? 0.0 : sum / static_cast<double>(seconds.size());
+  }
+
+  /** @return the worst second over the mean */
+  double worst() const {
+    double worst = mean();
+    for (const Sim_second &second : seconds) {
+      worst = std::min(worst, second.transactions);
+    }
+    return mean() == 0.0 ? 0.0 : worst / mean();
+  }
+
+  /** @return the highest age less the lowest, over that of sync flushing */
+  double age_range() const {
+    double least = seconds.empty() ? 0.0 : seconds.front().age;
+    double most = least;
+    for (const Sim_second &second : seconds) {
+      least = std::min(least, second.age);
+      most = std::max(most, second.age);
+    }
+    return most - least;
+  }
+
+  double pages_per_transaction() const {
+    double pages = 0.0;
+    for (const Sim_second &second : seconds) {
+      pages += second.written;
+    }
+    return mean() == 0.0 ? 0.0
+                         : pages / mean() / static_cast<double>(seconds.size());
+  }
+};
+
+/** One simulation. */
+class Flush_simulation {
+ public:
+  explicit Flush_simulation(const Sim_setup &setup) : m_setup(setup) {
+    for (size_t i = 0; i < N_KINDS; ++i) {
+      m_clean[i] = setup.pages[i].n;
+    }
+    /* log0constants.h, log0files_capacity.cc. */
+    const double hard = setup.redo_capacity * 30.0 / 32.0;
+    const double soft = hard * 0.95;
+    m_sync_age = soft * 15.0 / 16.0;
+    m_max_age = soft;
+    m_aggressive_age = soft * 31.0 / 32.0;
+  }
+
+  /** Go on.
+  @param[in]  seconds  for so long: whole seconds
+  @return what came of it in that time */
+  Sim_result run(unsigned seconds) {
+    Sim_result result;
+    m_lru_wait_s = 0.0;
+    for (unsigned i = 0; i < seconds; ++i) {
+      Sim_second second{};
+      for (unsigned j = 0; j < TICKS_PER_S; ++j) {
+        result.sync_s += m_is_sync ? TICK_S : 0.0;
+        result.stopped_s += is_stopped() ? TICK_S : 0.0;
+        tick(&second);
+      }
+      second.age = age() / m_sync_age;
+      result.seconds.push_back(second);
+    }
+    result.lru_wait_s = m_lru_wait_s;
+    result.waiting = m_waiting;
+    return result;
+  }
+
+ private:
+  static constexpr unsigned TICKS_PER_S = 1000;
+  static constexpr double TICK_S = 1.0 / TICKS_PER_S;
+
+  /** The time between checkpoints: while the server is busy, and when one is
+  asked for (log0chkp.cc). */
+  static constexpr double CHECKPOINT_BUSY_S = 7.0;
+  static constexpr double CHECKPOINT_LEAST_S = 1.0;
+
+  /** Upstream looks for pages of the redo log's growth of so long
+  (buf_flush_lsn_scan_factor). */
+  static constexpr double SCAN_S = 3.0;
+
+  static constexpr size_t N_KINDS = 2;
+
+  /** Pages that became dirty within so many ticks are kept together. */
+  static constexpr uint64_t COHORT_TICKS = 10;
+
+  /** Pages that became dirty at about the same time: of each kind, and all. */
+  struct Cohort {
+    double lsn;
+    std::array<double, N_KINDS> n;
+    double sum;
+  };
+
+  /** The age of the oldest dirty page. */
+  double age() const {
+    return m_dirty.empty() ? 0.0 : m_lsn - m_dirty.front().lsn;
+  }
+
+  bool is_stopped() const { return m_lsn - m_checkpoint_lsn > m_max_age; }
+
+  double page_cost_s() const {
+    const double times = m_setup.is_doublewrite ? 2.0 : 1.0;
+    return std::max(1.0 / m_setup.device.iops,
+                    times * SIM_PAGE_BYTES / m_setup.device.bytes_per_s);
+  }
+
+  /** How long who writes to the redo log waits: for all that is ahead. */
+  double commit_s() const {
+    return m_in_flight * page_cost_s() + m_setup.device.latency_s +
+           1.0 / m_setup.device.iops;
+  }
+
+  void tick(Sim_second *second) {
+    m_lru_due += m_setup.lru_per_s * TICK_S;
+    flush(second);
+    const double done = transact();
+    write(done, second);
+    checkpoint();
+    second->transactions += done;
+    m_now_s = static_cast<double>(++m_n_ticks) * TICK_S;
+  }
+
+  double transact() {
+    double rate = std::min(m_setup.cpu_max,
+                           m_setup.n_clients / (m_setup.cpu_s + commit_s()));
+    if (m_setup.max_delay_s > 0.0 && m_decision.turn_us > 0.0) {
+      const double least =
+          m_setup.n_clients /
+          (m_setup.cpu_s + commit_s() + m_setup.changes * m_setup.max_delay_s);
+      rate = std::min(
+          rate, std::max(least, 1e6 / m_decision.turn_us / m_setup.changes));
+    }
+    if (is_stopped()) {
+      rate = 0.0;
+    }
+    double done = rate * TICK_S;
+    if (m_setup.arrivals) {
+      m_waiting += m_setup.arrivals(m_now_s) * TICK_S;
+      done = std::min(done, m_waiting);
+      m_waiting -= done;
+    }
+    if (done > 0.0) {
+      if (m_dirty.empty() || m_n_ticks % COHORT_TICKS == 0) {
+        m_dirty.push_back({m_lsn, {}, 0.0});
+      }
+      Cohort &cohort = m_dirty.back();
+      m_lsn += done * m_setup.redo_bytes;
+      m_n_changes += done * m_setup.changes;
+      for (size_t i = 0; i < N_KINDS; ++i) {
+        if (m_setup.pages[i].n > 0.0) {
+          const double changes =
+              done * m_setup.changes * m_setup.pages[i].share;
+          const double n =
+              m_clean[i] * -std::expm1(-changes / m_setup.pages[i].n);
+          m_clean[i] -= n;
+          m_n_dirty += n;
+          cohort.n[i] += n;
+          cohort.sum += n;
+        }
+      }
+    }
+    return done;
+  }
+
+  /** The device works for a tick. */
+  void write(double done, Sim_second *second) {
+    if (m_setup.works && !m_setup.works(m_now_s)) {
+      return;
+    }
+    double left_s = TICK_S;
+    if (done > 0.0) {
+      /* The redo log is written by all at once who commit meanwhile. */
+      left_s -= std::min(done, TICK_S / commit_s()) / m_setup.device.iops +
+                done * m_setup.redo_bytes / m_setup.device.bytes_per_s;
+    }
+    const double n =
+        std::min(m_in_flight, std::max(left_s, 0.0) / page_cost_s());
+    m_in_flight -= n;
+    second->written += n;
+    const double of_lru = std::min(n, m_lru_in_flight);
+    m_lru_in_flight -= of_lru;
+    retire(n - of_lru);
+    if (n > 0.0 && m_in_flight <= 0.0) {
+      m_idle_since_s = m_now_s + TICK_S - left_s + n * page_cost_s();
+    }
+  }
+
+  /** Pages of the flush lists are written, the oldest first. */
+  void retire(double n) {
+    while (n > 0.0 && !m_dirty.empty()) {
+      Cohort &oldest = m_dirty.front();
+      const double taken = std::min(n, oldest.sum);
+      const double share = oldest.sum > 0.0 ? taken / oldest.sum : 1.0;
+      for (size_t i = 0; i < N_KINDS; ++i) {
+        m_clean[i] += oldest.n[i] * share;
+        oldest.n[i] -= oldest.n[i] * share;
+      }
+      oldest.sum -= taken;
+      m_n_dirty -= taken;
+      n -= taken;
+      if (share >= 1.0) {
+        m_dirty.pop_front();
+      }
+    }
+  }
+
+  /** Pages of the flush lists are being written. */
+  bool is_writing() const { return m_in_flight > m_lru_in_flight; }
+
+  void checkpoint() {
+    const double oldest = m_lsn - age();
+    const double passed_s = m_now_s - m_checkpoint_s;
+    if (m_lsn - m_checkpoint_lsn >= m_aggressive_age ||
+        passed_s >= CHECKPOINT_BUSY_S ||
+        (m_decision.wants_checkpoint && passed_s >= CHECKPOINT_LEAST_S)) {
+      m_checkpoint_lsn = oldest;
+      m_checkpoint_s = m_now_s;
+    }
+  }
+
+  /** Hand pages over: none while the last ones are being written, as upstream
+  allows one batch at a time. */
+  void hand_over(double n, double lsn_limit, Sim_second *second) {
+    /* Each round of the page cleaners takes what the LRU lists need first. */
+    m_lru_wait_s =
+        std::max(m_lru_wait_s,
+                 m_setup.lru_per_s > 0.0 ? m_lru_due / m_setup.lru_per_s : 0.0);
+    m_lru_in_flight += m_lru_due;
+    m_n_handed_over += static_cast<uint64_t>(m_lru_due);
+    m_in_flight += m_lru_due;
+    m_n_lru += m_lru_due;
+    m_lru_due = 0.0;
+    if (is_writing() || m_dirty.empty()) {
+      return;
+    }
+    double available = 0.0;
+    for (const Cohort &cohort : m_dirty) {
+      if (cohort.lsn >= lsn_limit || available >= n) {
+        break;
+      }
+      available += cohort.sum;
+    }
+    n = std::min(n, available);
+    m_in_flight += n;
+    second->flushed += n;
+    m_n_handed_over += static_cast<uint64_t>(n);
+  }
+
+  /** The page cleaners' coordinator. */
+  void flush(Sim_second *second) {
+    m_is_sync = age() > m_sync_age;
+    if (m_is_sync) {
+      if (m_in_flight <= 0.0) {
+        /* What makes the room that is wanted, and for SCAN_S beyond. */
+        hand_over(std::max(m_setup.settings.io_capacity,
+                           std::min(2.0 * m_setup.settings.io_capacity_max,
+                                    n_older_than(m_lsn - m_sync_age +
+                                                 SCAN_S * m_lsn_avg))),
+                  m_lsn, second);
+      }
+      if (m_setup.settings.is_on) {
+        decide();
+      }
+      return;
+    }
+    if (m_now_s >= m_next_native_s) {
+      m_next_native_s = m_now_s + 1.0;
+      m_native = native();
+      if (!m_setup.settings.is_on) {
+        hand_over(m_native, m_lsn, second);
+      }
+    }
+    if (m_setup.settings.is_on && m_now_s >= m_next_round_s) {
+      decide();
+      m_next_round_s =
+          m_now_s + flush_next_look_s(m_setup.settings, is_writing());
+      hand_over(static_cast<double>(m_decision.n_pages),
+                static_cast<double>(m_decision.lsn_limit), second);
+      m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
+                       m_decision.lost_s, m_decision.is_at_device);
+    }
+  }
+
+  void decide() {
+    m_capacity.look(m_now_s, m_in_flight > 0.0 ? -1.0 : m_idle_since_s);
+    m_decision = m_policy.decide(
+        m_setup.settings,
+        {.now_s = m_now_s,
+         .n_dirty = static_cast<uint64_t>(m_n_dirty),
+         .n_pages = static_cast<uint64_t>(m_setup.pool_bytes / SIM_PAGE_BYTES),
+         .lsn = static_cast<uint64_t>(m_lsn),
+         .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
+         .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
+         .sync_age = static_cast<uint64_t>(m_sync_age),
+         .native_per_s = m_native,
+         .purge_per_s = 0.0,
+         .is_native_in_parts = true,
+         .util_per_s = 0.0,
+         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
+         .n_changes = static_cast<uint64_t>(m_n_changes),
+         .is_writing = is_writing(),
+         .is_back = false,
+         .device_per_s = m_setup.flush_device == Flush_device::LATENCY
+                             ? m_capacity.limit_per_s()
+                             : FLUSH_UNLIMITED});
+  }
+
+  /** @return dirty pages that were changed first before an LSN */
+  double n_older_than(double lsn) const {
+    double n = 0.0;
+    for (const Cohort &cohort : m_dirty) {
+      if (cohort.lsn > lsn) {
+        break;
+      }
+      n += cohort.sum;
+    }
+    return n;
+  }
+
+  /** @return what upstream's formula asks for: pages a second (buf0flu.cc). Its
+  averages are of 30 rounds; here they forget as slowly */
+  double native() {
+    const Flush_settings &set = m_setup.settings;
+    m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
+    m_native_lsn = m_lsn;
+    const double dirty_pct =
+        100.0 * m_n_dirty * SIM_PAGE_BYTES / m_setup.pool_bytes;
+    const double f = 100.0 * age() / m_sync_age;
+    const double pct_lsn =
+        f < 10.0 ? 0.0
+                 : std::floor(set.io_capacity_max / set.io_capacity) * f *
+                       std::sqrt(f) / 7.5;
+    const double pct =
+        std::max(dirty_pct >= 10.0 ? dirty_pct / 0.91 : 0.0, pct_lsn);
+    const double n =
+        (pct / 100.0 * set.io_capacity + m_page_avg +
+         std::min(n_older_than(m_lsn - age() + SCAN_S * m_lsn_avg) / SCAN_S,
+                  2.0 * set.io_capacity_max)) /
+        3.0;
+    m_page_avg += (n - m_page_avg) / 30.0;
+    return std::min(n, set.io_capacity_max);
+  }
+
+  const Sim_setup m_setup;
+  double m_sync_age;
+  double m_max_age;
+  double m_aggressive_age;
+
+  Ahead_flush m_policy;
+  Flush_capacity m_capacity;
+  Flush_decision m_decision{.reason = Flush_reason::OFF,
+                            .is_round = false,
+                            .n_pages = 0,
+                            .lsn_limit = UINT64_MAX,
+                            .redo_bytes_per_s = FLUSH_UNLIMITED,
+                            .turn_us = 0.0,
+                            .lost_s = 0.0,
+                            .is_at_device = false,
+                            .wants_checkpoint = false};
+
+  uint64_t m_n_ticks{0};
+  double m_now_s{0.0};
+  double m_next_round_s{0.0};
+  double m_next_native_s{0.0};
+  double m_native{0.0};
+  bool m_is_sync{false};
+
+  /** Clean pages of each kind; dirty ones, the oldest first. */
+  std::array<double, N_KINDS> m_clean;
+  std::deque<Cohort> m_dirty;
+  double m_n_dirty{0.0};
+
+  double m_lsn{1e6};
+  double m_checkpoint_lsn{1e6};
+  double m_checkpoint_s{0.0};
+  double m_n_changes{0.0};
+  double m_waiting{0.0};
+
+  /** Upstream's averages: bytes and pages a second. */
+  double m_native_lsn{1e6};
+  double m_lsn_avg{0.0};
+  double m_page_avg{0.0};
+
+  /** Pages that are being written, and which of them are of the LRU lists. */
+  double m_in_flight{0.0};
+  double m_lru_in_flight{0.0};
+  double m_lru_due{0.0};
+  double m_lru_wait_s{0.0};
+  double m_n_lru{0.0};
+  uint64_t m_n_handed_over{0};
+  double m_idle_since_s{0.0};
+};
+
+}  // namespace spw
+
+#endif /* flush_simulator_h */
