@@ -57,6 +57,9 @@ struct Aio_counters {
   std::atomic<uint64_t> n_used{0};
   std::atomic<uint64_t> n_used_max{0};
   std::atomic<uint64_t> submit_retries{0};
+
+  /** Since when n_used is 0: microseconds of the steady clock. */
+  std::atomic<int64_t> idle_since_us{0};
 };
 
 /** Page reads, page writes, and the change buffer's array, which does not
@@ -352,7 +355,14 @@ void aio_note_used(Aio_array *array, size_t n_used) {
   auto &counters = array->m_counters;
 
   /* The mutex is held: nobody else writes between the load and the store. */
-  counters.n_used.store(n_used, std::memory_order_relaxed);
+  if (n_used == 0) {
+    counters.idle_since_us.store(
+        std::chrono::duration_cast<std::chrono::microseconds>(
+            std::chrono::steady_clock::now().time_since_epoch())
+            .count(),
+        std::memory_order_relaxed);
+  }
+  counters.n_used.store(n_used, std::memory_order_release);
 
   if (n_used > counters.n_used_max.load(std::memory_order_relaxed)) {
     counters.n_used_max.store(n_used, std::memory_order_relaxed);
@@ -412,6 +422,15 @@ Aio_stats aio_stats(Aio_kind kind) {
           .slot_waits = waits.count,
           .slot_wait_time_us = waits.time_us,
           .submit_retries = counters.submit_retries};
+}
+
+double aio_writes_idle_since_s() {
+  const Aio_counters &counters =
+      s_counters[static_cast<size_t>(Aio_kind::WRITE)];
+  return counters.n_used.load(std::memory_order_acquire) != 0
+             ? -1.0
+             : 1e-6 * static_cast<double>(counters.idle_since_us.load(
+                          std::memory_order_relaxed));
 }
 
 void aio_print(FILE *file) {

@@ -55,6 +55,10 @@ struct Aio_stats {
 @return the counters; all 0 before InnoDB has started */
 Aio_stats aio_stats(Aio_kind kind);
 
+/** @return since when no page is being written: seconds of the steady clock, 0
+if none ever was; negative if one is. Any thread, no latch. */
+double aio_writes_idle_since_s();
+
 }  // namespace spw
 
 #endif /* aio0array_h */

@@ -24,8 +24,10 @@ The only door between upstream's files and ours: what the patches call. */
 
 class THD;
 struct SHOW_VAR;
+struct dict_table_t;
 struct io_context;
 struct rw_lock_t;
+struct trx_t;
 
 namespace spw {
 
@@ -156,6 +158,9 @@ enum class Stall {
   FILE_EXTEND_OTHERS,
   /** A thread that writes pages, for room in the doublewrite buffer. */
   DOUBLEWRITE,
+  /** No wait: the page cleaners flush at any price, as redo space is about to
+  run out. */
+  SYNC_FLUSH,
   N
 };
 
@@ -261,6 +266,8 @@ void file_extended(uint64_t n_bytes);
 enum class Flush_cause {
   /** The page cleaner's rate, from the redo rate and the dirty pages. */
   ADAPTIVE,
+  /** Ahead flushing. */
+  AHEAD,
   /** Redo space is about to run out: as fast as it goes. */
   SYNC,
   /** To have free pages: the end of the LRU list. */
@@ -269,8 +276,8 @@ enum class Flush_cause {
   IDLE,
   /** A thread that found no free page flushes one itself. */
   SINGLE_PAGE,
-  /** A page of the same extent is flushed; in the pages of ADAPTIVE, SYNC, LRU
-  and IDLE, too. */
+  /** A page of the same extent is flushed; in the pages of ADAPTIVE, AHEAD,
+  SYNC, LRU and IDLE, too. */
   NEIGHBOR,
   N
 };
@@ -279,12 +286,6 @@ enum class Flush_cause {
 @param[in]  cause    why
 @param[in]  n_pages  how many */
 void flush_done(Flush_cause cause, uint64_t n_pages);
-
-/** Note what a round of the page cleaners, that was not idle, has flushed.
-@param[in]  is_sync  whether redo space is about to run out
-@param[in]  n_list   pages of the flush lists
-@param[in]  n_lru    pages of the LRU lists */
-void flush_round_done(bool is_sync, uint64_t n_list, uint64_t n_lru);
 
 /** Note that pages of a flush list are about to be looked for. */
 void flush_list_batch_called();
@@ -297,6 +298,54 @@ void stall_print(FILE *file);
 innodb_stall_log_threshold_ms, if there were any and it is time. Called about
 once a second, by one thread, that holds no latch. */
 void stall_log();
+
+/* Ahead flushing: flush/flush0round.cc */
+
+/** Has the page cleaners flush, and waits until they have.
+@param[in]   n_pages    pages of all flush lists, about
+@param[in]   lsn_limit  pages that were changed first at it or later stay
+@param[out]  n_lru      pages of the LRU lists that were flushed
+@param[out]  n_list     pages of the flush lists that were flushed */
+using Flush_pages = void (*)(ulint n_pages, uint64_t lsn_limit, ulint *n_lru,
+                             ulint *n_list);
+
+/** The page cleaners' coordinator has nothing to do for a while: flush in
+rounds, if innodb_ahead_flushing is ON or innodb_adaptive_flushing_method is not
+native. Returns when the time has come or the coordinator is woken.
+@param[in]  until        when it goes on by itself
+@param[in]  sig_count    of buf_flush_event
+@param[in]  flush_pages  has the page cleaners flush */
+void flush_ahead_rounds(std::chrono::steady_clock::time_point until,
+                        int64_t sig_count, Flush_pages flush_pages);
+
+/** @return pages of the flush lists that were flushed by flush_ahead_rounds()
+since the last call. Called by the coordinator. */
+ulint flush_ahead_untold();
+
+/** Upstream's formula has been asked.
+@param[in]  n_pages  the pages that it recommends for a second
+@return how many to flush now: as many; none if innodb_ahead_flushing is ON, as
+its rounds flush them over the second. Called by the coordinator. */
+ulint flush_recommended(ulint n_pages);
+
+/** Note what a round of the page cleaners, that was not idle, has flushed.
+Called by the coordinator.
+@param[in]  is_sync  whether redo space is about to run out
+@param[in]  n_list   pages of the flush lists
+@param[in]  n_lru    pages of the LRU lists */
+void flush_round_done(bool is_sync, ulint n_list, ulint n_lru);
+
+/** The purge coordinator has purged a batch, and holds no latch: it asks for
+pages to be flushed, if innodb_ahead_flushing is ON and there is a reason. */
+void flush_asked_by_purge();
+
+/** A row is about to be inserted, updated or deleted for a user, and no latch
+is held: wait until the redo log may be filled further. See
+innodb_ahead_flushing_max_delay_us. Rows of the schema mysql and of temporary
+tables do not wait.
+@param[in,out]  trx    the transaction; leaves InnoDB (srv0conc.h) if it waits
+@param[in]      table  the table */
+void redo_delay(trx_t *trx, const dict_table_t *table);
 
 /* Extending ahead: extend/extend0thread.cc */
 

@@ -25,6 +25,8 @@ log. */
 #include "log0sys.h"
 #include "srv0srv.h"
 #include "stall0stall.h"
+
+#include "flush0round.h"
 #include "sync0rw.h"
 #include "ut0cpu_cache.h"
 #include "ut0log.h"
@@ -62,7 +64,8 @@ static constexpr Stall_names s_stall_names[] = {
     {Stall::FILE_EXTEND, "file extension", "to extend a data file"},
     {Stall::FILE_EXTEND_OTHERS, "file extension, others",
      "for another thread to extend a data file"},
-    {Stall::DOUBLEWRITE, "doublewrite", "for the doublewrite buffer"}};
+    {Stall::DOUBLEWRITE, "doublewrite", "for the doublewrite buffer"},
+    {Stall::SYNC_FLUSH, "sync flushing", "for sync flushing to end"}};
 
 static_assert(std::size(s_stall_names) == static_cast<size_t>(Stall::N),
               "Each stall has names.");
@@ -104,6 +107,7 @@ struct Flush_name {
 
 static constexpr Flush_name s_flush_names[] = {
     {Flush_cause::ADAPTIVE, "adaptive"},
+    {Flush_cause::AHEAD, "ahead"},
     {Flush_cause::SYNC, "sync"},
     {Flush_cause::LRU, "LRU"},
     {Flush_cause::IDLE, "idle"},
@@ -239,11 +243,6 @@ void flush_done(Flush_cause cause, uint64_t n_pages) {
   counters.pages.fetch_add(n_pages, std::memory_order_relaxed);
 }
 
-void flush_round_done(bool is_sync, uint64_t n_list, uint64_t n_lru) {
-  flush_done(is_sync ? Flush_cause::SYNC : Flush_cause::ADAPTIVE, n_list);
-  flush_done(Flush_cause::LRU, n_lru);
-}
-
 Flush_work flush_work(Flush_cause cause) {
   const Flush_counters &counters = s_flushed[static_cast<size_t>(cause)];
   return {.batches = counters.batches.load(std::memory_order_relaxed),
@@ -311,6 +310,7 @@ static void print_flushing(FILE *file) {
   }
   fprintf(file, "Flush list batches called %" PRIu64 "\n",
           flush_list_batches());
+  ahead_flush_print(file);
 }
 
 static void print_stalls(FILE *file) {

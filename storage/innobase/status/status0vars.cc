@@ -17,6 +17,7 @@ Our status variables, Innodb_*. */
 
 #include "aio0array.h"
 #include "extend0thread.h"
+#include "flush0round.h"
 #include "mysql/status_var.h"
 #include "spw0hook.h"
 #include "sql/sql_class.h"
@@ -46,6 +47,7 @@ struct Status_values {
   Extend_work extended[static_cast<size_t>(Extender::N)];
   uint64_t extend_ahead_no_room;
   uint64_t extend_rest_us;
+  Ahead_flush_stats ahead_flush;
   Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
   uint64_t flush_list_batches;
 };
@@ -76,6 +78,10 @@ static Status_values s_values;
                  stalls[size_t(Stall::kind)].time_us),                         \
       SPW_STATUS("stall_" name "_waiting",                                     \
                  stalls[size_t(Stall::kind)].waiting)
+
+#define SPW_AHEAD(name, reason)          \
+  SPW_STATUS("ahead_flush_rounds_" name, \
+             ahead_flush.rounds[size_t(Flush_reason::reason)])
 
 #define SPW_FLUSHED(name, cause)                           \
   SPW_STATUS("buffer_pool_flush_" name "_batches",         \
@@ -120,6 +126,7 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
   }
   s_values.extend_ahead_no_room = extend_ahead_no_room();
   s_values.extend_rest_us = extend_rest_us();
+  s_values.ahead_flush = ahead_flush_stats();
   for (size_t i = 0; i < std::size(s_values.flushed); ++i) {
     s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
   }

@@ -1,0 +1,129 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file flush/flush0disk.cc
+What the kernel says of the disks below the data directory. */
+
+#include "univ.i"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "flush0round.h"
+
+namespace spw {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/** Devices are on devices no deeper than this; a loop would have no end. */
+constexpr unsigned MAX_DEPTH = 16;
+
+/** Add the files of the disks that a device is on.
+@param[in]      folder  its folder in sysfs
+@param[in]      depth   how many devices are above it
+@param[in,out]  files   the files of statistics, each once */
+void add_disks(const fs::path &folder, unsigned depth,
+               std::vector<std::string> *files);
+
+/** Add the files of the disks that a file or folder is on.
+@param[in]      path   the file or folder
+@param[in]      depth  how many devices are above it
+@param[in,out]  files  the files of statistics, each once
+@return 0, or the error */
+int add_disks_of(const std::string &path, unsigned depth,
+                 std::vector<std::string> *files) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) {
+    return errno;
+  }
+  add_disks(
+      fs::path{"/sys/dev/block"} / (std::to_string(major(status.st_dev)) + ":" +
+                                    std::to_string(minor(status.st_dev))),
+      depth, files);
+  return 0;
+}
+
+void add_disks(const fs::path &folder, unsigned depth,
+               std::vector<std::string> *files) {
+  std::error_code error;
+  const fs::path device = fs::canonical(folder, error);
+  if (error || depth > MAX_DEPTH) {
+    return;
+  }
+  if (fs::exists(device / "partition", error)) {
+    add_disks(device.parent_path(), depth + 1, files);
+    return;
+  }
+  std::ifstream backing{device / "loop" / "backing_file"};
+  std::string path;
+  if (std::getline(backing, path)) {
+    (void)add_disks_of(path, depth + 1, files);
+    return;
+  }
+  bool has_slaves = false;
+  for (fs::directory_iterator slave{device / "slaves", error};
+       !error && slave != fs::directory_iterator{}; slave.increment(error)) {
+    has_slaves = true;
+    add_disks(slave->path(), depth + 1, files);
+  }
+  const std::string file = device / "stat";
+  if (!has_slaves && fs::exists(file, error) &&
+      std::find(files->begin(), files->end(), file) == files->end()) {
+    files->push_back(file);
+  }
+}
+
+}  // namespace
+
+bool Disk_reader::open(const std::string &path, std::string *why) {
+  m_files.clear();
+  const int error = add_disks_of(path, 0, &m_files);
+  if (error != 0) {
+    *why = path + ": " + strerror(error);
+  } else if (m_files.empty()) {
+    *why = "the file system of " + path + " is on no block device";
+  } else if (read().empty()) {
+    *why = m_files.front() + " cannot be read";
+  }
+  return why->empty();
+}
+
+std::vector<Disk_work> Disk_reader::read() const {
+  std::vector<Disk_work> works;
+  for (const std::string &name : m_files) {
+    /* Documentation/block/stat.rst: reads, ..., writes, ..., io_ticks. */
+    constexpr size_t READS = 0;
+    constexpr size_t WRITES = 4;
+    constexpr size_t IO_TICKS = 9;
+    uint64_t fields[IO_TICKS + 1];
+    std::ifstream file{name};
+    for (uint64_t &field : fields) {
+      if (!(file >> field)) {
+        return {};
+      }
+    }
+    works.push_back(
+        {.busy_ms = fields[IO_TICKS], .n_ios = fields[READS] + fields[WRITES]});
+  }
+  return works;
+}
+
+}  // namespace spw

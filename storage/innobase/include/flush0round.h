@@ -1,0 +1,123 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file include/flush0round.h
+The variables of ahead flushing, and what it reports. The variables are changed
+at run time without a latch, the counters begin at the start of the server. */
+
+#ifndef flush0round_h
+#define flush0round_h
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "policy/flush0ahead.h"
+#include "policy/flush0device.h"
+#include "policy/flush0method.h"
+
+namespace spw {
+
+/** innodb_ahead_flushing. */
+extern bool ahead_flushing;
+
+/** innodb_ahead_flushing_dirty_pct: percent of the buffer pool; 0 for half of
+innodb_max_dirty_pages_pct. */
+extern double ahead_flushing_dirty_pct;
+
+/** innodb_ahead_flushing_age_pct: percent of the age of sync flushing. */
+extern double ahead_flushing_age_pct;
+
+/** innodb_ahead_flushing_io_pct: percent of innodb_io_capacity. */
+extern double ahead_flushing_io_pct;
+
+/** innodb_ahead_flushing_interval_ms: milliseconds. */
+extern unsigned long ahead_flushing_interval_ms;
+
+/** innodb_ahead_flushing_max_delay_us: microseconds; 0 if nobody is delayed. */
+extern unsigned long ahead_flushing_max_delay_us;
+
+/** innodb_adaptive_flushing_method: a Flush_method. */
+extern unsigned long adaptive_flushing_method;
+
+/** innodb_ahead_flushing_device: a Flush_device. */
+extern unsigned long ahead_flushing_device;
+
+/** What ahead flushing has done. */
+struct Ahead_flush_stats {
+  /** How often pages were asked for: by the purge coordinator, by the page
+  cleaner; and the cleaner's rounds by their reason. */
+  uint64_t asked_purge;
+  uint64_t asked_cleaner;
+  uint64_t rounds[static_cast<size_t>(Flush_reason::N)];
+
+  /** The reason of the last round; OFF while there are none. */
+  Flush_reason reason;
+
+  /** What the device has been seen to carry: pages a second; 0 if nothing has
+  been seen. */
+  uint64_t measured_capacity;
+
+  /** How fast the redo log may be filled: bytes a second; 0 for no limit, 1
+  for hardly. */
+  uint64_t redo_limit_bytes_per_s;
+
+  /** Changes of rows that were delayed, and by how much in all: microseconds.
+   */
+  uint64_t delays;
+  uint64_t delay_us;
+};
+
+/** @return what ahead flushing has done. Any thread, no latch. */
+Ahead_flush_stats ahead_flush_stats();
+
+/** Print the lines of ahead flushing in SHOW ENGINE INNODB STATUS.
+@param[in,out]  file  where to print */
+void ahead_flush_print(FILE *file);
+
+/** Reads the kernel's statistics of the disks below a file system: through
+partitions, loop devices and the device mapper (sysfs, block layer's stat). One
+thread uses it. */
+class Disk_reader {
+ public:
+  /** @param[in]   path  a folder of the file system
+  @param[out]  why   if there are none: why
+  @return whether there are disks whose work can be read */
+  [[nodiscard]] bool open(const std::string &path, std::string *why);
+
+  /** @return what has been counted for each; nothing if that cannot be read any
+  more */
+  [[nodiscard]] std::vector<Disk_work> read() const;
+
+ private:
+  /** The files of their statistics. */
+  std::vector<std::string> m_files;
+};
+
+/** What writers have been held back by: flush/flush0delay.cc. */
+struct Redo_delays {
+  uint64_t n_changes;
+  uint64_t n_delays;
+  uint64_t delay_us;
+};
+
+/** @return what writers have been held back by. Any thread, no latch. */
+Redo_delays redo_delays();
+
+/** From now on each change of a row takes a turn. Called by the page cleaners'
+coordinator.
+@param[in]  turn_us  microseconds; 0 for no limit */
+void redo_set_turn(double turn_us);
+
+}  // namespace spw
+
+#endif /* flush0round_h */

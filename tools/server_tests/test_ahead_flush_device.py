@@ -1,0 +1,83 @@
+"""innodb_ahead_flushing_device = UTIL finds the disk below the data directory, or says that there is none."""
+
+import os
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench/runner"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from common import Skip
+from filesystem import mounted
+from scratch import FORK, Scratch
+
+OPTIONS = (
+    "--innodb-ahead-flushing=ON",
+    "--innodb-ahead-flushing-device=UTIL",
+    "--innodb-ahead-flushing-dirty-pct=0.1",
+    "--innodb-ahead-flushing-io-pct=1",
+    "--innodb-max-dirty-pages-pct-lwm=0",
+    "--innodb-adaptive-flushing=OFF",
+    "--innodb-idle-flush-pct=0",
+    "--skip-log-bin",
+)
+SECONDS = 60
+NO_DEVICE = "innodb_ahead_flushing_device=UTIL is without effect"
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(3000) NOT NULL) CHARSET latin1;
+INSERT INTO d.t (a) VALUES (REPEAT('a', 3000)), (REPEAT('b', 3000)), (REPEAT('c', 3000)), (REPEAT('d', 3000));
+"""
+
+
+class AheadFlushDevice(unittest.TestCase):
+    def start(self, parent):
+        scratch = self.enterContext(Scratch(parent))
+        scratch.initialise(FORK)
+        scratch.start(FORK, *OPTIONS)
+        scratch.sql(SETUP)
+        return scratch
+
+    def write_until(self, scratch, counter):
+        """Write until a status variable is not 0."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t LIMIT 500")
+            if int(scratch.sql(f"SHOW GLOBAL STATUS LIKE '{counter}'").split("\t")[1]) > 0:
+                return
+            time.sleep(0.2)
+        self.fail(f"{counter} is 0 after {SECONDS} s of writing")
+
+    def check_disk(self, parent):
+        scratch = self.start(parent)
+        self.write_until(scratch, "Innodb_ahead_flush_rounds_util")
+        self.assertNotIn(NO_DEVICE, scratch.log.read_text())
+        self.assertEqual(scratch.end(), 0)
+
+    def test_the_disk_is_found(self):
+        if os.major(os.stat("/var/tmp").st_dev) == 0:
+            raise Skip("/var/tmp is on no block device")
+        self.check_disk("/var/tmp")
+
+    def test_the_disk_is_found_through_a_loop_device(self):
+        if os.major(os.stat("/var/tmp").st_dev) == 0:
+            raise Skip("/var/tmp is on no block device")
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp")))
+        self.check_disk(self.enterContext(mounted("ext4", "1G", folder)))
+
+    def test_without_a_disk_it_says_so_and_flushes_all_the_same(self):
+        if not Path("/dev/shm").is_dir() or os.major(os.stat("/dev/shm").st_dev) != 0:
+            raise Skip("/dev/shm is not in memory")
+        scratch = self.start("/dev/shm")
+        self.write_until(scratch, "Innodb_ahead_flush_rounds_dirty")
+        self.assertEqual(scratch.log.read_text().count(NO_DEVICE), 1)
+        scratch.sql("SET GLOBAL innodb_ahead_flushing_device = OFF; DO SLEEP(2)")
+        scratch.sql("SET GLOBAL innodb_ahead_flushing_device = UTIL; DO SLEEP(2)")
+        self.assertEqual(scratch.log.read_text().count(NO_DEVICE), 2)
+        self.assertEqual(scratch.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
