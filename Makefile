@@ -1,7 +1,7 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench upstream-tests install \
-        patch-edit patch-export bench aio-bench drop-bench clean clean-source
+        patch-edit patch-export bench aio-bench drop-bench flush-simulation clean clean-source
 MAKEFLAGS += --no-print-directory
 # The build calls tools from its own folder.
 ifdef SPILLWAY_UPSTREAM
@@ -63,6 +63,10 @@ aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 
 drop-bench: server ## time of DROP TABLE of 8 GiB, grown by inserts and preallocated
 	@tools/drop_bench.py
+
+flush-simulation: packages ## ahead flushing on simulated devices: figures and a plot
+	@cmake --preset policy >/dev/null && cmake --build --preset policy --target flush_simulate >/dev/null
+	@tools/flush_simulation.py
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
 	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")
