@@ -490,15 +490,7 @@ class Flush_simulation {
 
   Ahead_flush m_policy;
   Flush_capacity m_capacity;
-  Flush_decision m_decision{.reason = Flush_reason::OFF,
-                            .is_round = false,
-                            .n_pages = 0,
-                            .lsn_limit = UINT64_MAX,
-                            .redo_bytes_per_s = FLUSH_UNLIMITED,
-                            .turn_us = 0.0,
-                            .lost_s = 0.0,
-                            .is_at_device = false,
-                            .wants_checkpoint = false};
+  Flush_decision m_decision;
 
   uint64_t m_n_ticks{0};
   double m_now_s{0.0};

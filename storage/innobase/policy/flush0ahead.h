@@ -205,32 +205,32 @@ struct Flush_look {
   double device_per_s;
 };
 
-/** What is done. */
+/** What is done; with nothing set, nothing. */
 struct Flush_decision {
-  Flush_reason reason;
+  Flush_reason reason{Flush_reason::OFF};
 
   /** Pages may be flushed: those of the last round are written. */
-  bool is_round;
+  bool is_round{false};
 
   /** Pages to flush now. */
-  uint64_t n_pages;
+  uint64_t n_pages{0};
 
   /** Pages that were changed first at this LSN or later stay. */
-  uint64_t lsn_limit;
+  uint64_t lsn_limit{UINT64_MAX};
 
   /** How fast the redo log may be filled: bytes a second; and what that leaves
   for a change of a row: microseconds, 0 if it may be filled at any speed. */
-  double redo_bytes_per_s;
-  double turn_us;
+  double redo_bytes_per_s{FLUSH_UNLIMITED};
+  double turn_us{0.0};
 
   /** The round is late, and does not make up for so much: seconds. */
-  double lost_s;
+  double lost_s{0.0};
 
   /** The device carries no more. */
-  bool is_at_device;
+  bool is_at_device{false};
 
   /** A checkpoint would give redo space free that is needed. */
-  bool wants_checkpoint;
+  bool wants_checkpoint{false};
 };
 
 /** How far a look is above the thresholds. */
@@ -320,15 +320,7 @@ class Ahead_flush {
     const double passed_s =
         m_lsn == 0 ? 0.0 : std::max(0.0, look.now_s - m_now_s);
     see(look, passed_s);
-    Flush_decision decision{.reason = Flush_reason::OFF,
-                            .is_round = !look.is_writing,
-                            .n_pages = 0,
-                            .lsn_limit = UINT64_MAX,
-                            .redo_bytes_per_s = FLUSH_UNLIMITED,
-                            .turn_us = 0.0,
-                            .lost_s = 0.0,
-                            .is_at_device = false,
-                            .wants_checkpoint = false};
+    Flush_decision decision{.is_round = !look.is_writing};
     m_is_at_limit = false;
     if (!settings.is_on) {
       /* Changes are not counted. */
