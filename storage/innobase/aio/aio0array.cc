@@ -58,13 +58,20 @@ struct Aio_counters {
   std::atomic<uint64_t> n_used_max{0};
   std::atomic<uint64_t> submit_retries{0};
 
-  /** Since when n_used is 0: microseconds of the steady clock. */
+  /** Since when n_used is 0: microseconds of the steady clock. Of page writes
+  only. */
   std::atomic<int64_t> idle_since_us{0};
 };
 
 /** Page reads, page writes, and the change buffer's array, which does not
 report. Each on cache lines of its own. */
 static ut::Cacheline_padded<Aio_counters> s_counters[3];
+
+/** @param[in]  kind  which array
+@return what it counts in */
+static Aio_counters &counters_of(Aio_kind kind) {
+  return s_counters[static_cast<size_t>(kind)];
+}
 
 /** What we keep for an AIO array. */
 class Aio_array {
@@ -301,9 +308,9 @@ void aio_return_context(io_context *context) { s_contexts.push_back(context); }
 static Aio_counters &counters_of(latch_id_t id) {
   switch (id) {
     case LATCH_ID_OS_AIO_READ_MUTEX:
-      return s_counters[static_cast<size_t>(Aio_kind::READ)];
+      return counters_of(Aio_kind::READ);
     case LATCH_ID_OS_AIO_WRITE_MUTEX:
-      return s_counters[static_cast<size_t>(Aio_kind::WRITE)];
+      return counters_of(Aio_kind::WRITE);
     default:
       return s_counters[2];
   }
@@ -354,8 +361,7 @@ void aio_give_slot(Aio_array *array, size_t slot) {
 void aio_note_used(Aio_array *array, size_t n_used) {
   auto &counters = array->m_counters;
 
-  /* The mutex is held: nobody else writes between the load and the store. */
-  if (n_used == 0) {
+  if (n_used == 0 && &counters == &counters_of(Aio_kind::WRITE)) {
     counters.idle_since_us.store(
         std::chrono::duration_cast<std::chrono::microseconds>(
             std::chrono::steady_clock::now().time_since_epoch())
@@ -363,6 +369,8 @@ void aio_note_used(Aio_array *array, size_t n_used) {
         std::memory_order_relaxed);
   }
   counters.n_used.store(n_used, std::memory_order_release);
+
+  /* The mutex is held: nobody else writes between the load and the store. */
 
   if (n_used > counters.n_used_max.load(std::memory_order_relaxed)) {
     counters.n_used_max.store(n_used, std::memory_order_relaxed);
@@ -411,7 +419,7 @@ void aio_submit_retried(Aio_array *array) {
 }
 
 Aio_stats aio_stats(Aio_kind kind) {
-  const Aio_counters &counters = s_counters[static_cast<size_t>(kind)];
+  const Aio_counters &counters = counters_of(kind);
   const Stall_summary waits = stall_summary(
       kind == Aio_kind::READ ? Stall::AIO_READ : Stall::AIO_WRITE);
 
@@ -425,8 +433,7 @@ Aio_stats aio_stats(Aio_kind kind) {
 }
 
 double aio_writes_idle_since_s() {
-  const Aio_counters &counters =
-      s_counters[static_cast<size_t>(Aio_kind::WRITE)];
+  const Aio_counters &counters = counters_of(Aio_kind::WRITE);
   return counters.n_used.load(std::memory_order_acquire) != 0
              ? -1.0
              : 1e-6 * static_cast<double>(counters.idle_since_us.load(
