@@ -186,19 +186,19 @@ TEST(FlushCapacity, AStallHalvesItOnce) {
 TEST(FlushUtil, TheBusiestDiskCountsAndTheWorkOfAll) {
   const std::vector<Disk_work> before{{1000, 50}, {7000, 100}};
   const std::vector<Disk_work> after{{2200, 150}, {7500, 400}};
-  EXPECT_NEAR(flush_busy_share(before, after, 2.0), 0.6, 1e-9);
-  EXPECT_NEAR(flush_io_per_s(before, after, 2.0), 200.0, 1e-9);
+  EXPECT_NEAR(disk_load(before, after, 2.0).busy_share, 0.6, 1e-9);
+  EXPECT_NEAR(disk_load(before, after, 2.0).io_per_s, 200.0, 1e-9);
   /* A disk that went, and counters that began anew. */
-  EXPECT_EQ(flush_busy_share(before, {}, 2.0), 0.0);
-  EXPECT_EQ(flush_io_per_s(after, before, 2.0), 0.0);
+  EXPECT_EQ(disk_load(before, {}, 2.0).busy_share, 0.0);
+  EXPECT_EQ(disk_load(after, before, 2.0).io_per_s, 0.0);
 }
 
 TEST(FlushUtil, AddsWhatIsFreeWhileTheDeviceIsNotBusy) {
-  EXPECT_EQ(flush_util_extra_per_s(0.79, 300.0, 0.0, 200.0, 1000.0), 500.0);
-  EXPECT_EQ(flush_util_extra_per_s(0.80, 300.0, 0.0, 200.0, 1000.0), 0.0);
-  EXPECT_EQ(flush_util_extra_per_s(0.10, 900.0, 0.0, 200.0, 1000.0), 0.0);
+  EXPECT_EQ(flush_util_extra_per_s({0.79, 300.0}, 0.0, 200.0, 1000.0), 500.0);
+  EXPECT_EQ(flush_util_extra_per_s({0.80, 300.0}, 0.0, 200.0, 1000.0), 0.0);
+  EXPECT_EQ(flush_util_extra_per_s({0.10, 900.0}, 0.0, 200.0, 1000.0), 0.0);
   /* What it has had flushed itself does not come back as the work of others. */
-  EXPECT_EQ(flush_util_extra_per_s(0.10, 900.0, 700.0, 200.0, 1000.0), 600.0);
+  EXPECT_EQ(flush_util_extra_per_s({0.10, 900.0}, 700.0, 200.0, 1000.0), 600.0);
 }
 
 }  // namespace

@@ -206,8 +206,7 @@ void look_at_disks(steady_clock::time_point now) {
   const uint64_t n_flushed = srv_stats.buf_pool_flushed;
   if (!s_disk_work.empty() && !work.empty()) {
     s_util_per_s = flush_util_extra_per_s(
-        flush_busy_share(s_disk_work, work, passed_s),
-        flush_io_per_s(s_disk_work, work, passed_s),
+        disk_load(s_disk_work, work, passed_s),
         static_cast<double>(n_flushed - s_disk_n_flushed) / passed_s,
         s_native_per_s, static_cast<double>(srv_io_capacity));
   }

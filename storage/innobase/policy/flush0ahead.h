@@ -21,6 +21,8 @@ and how fast the redo log may be filled meanwhile. */
 #include <cstdint>
 #include <limits>
 
+#include "redo0limits.h"
+
 namespace spw {
 
 constexpr double FLUSH_UNLIMITED = std::numeric_limits<double>::infinity();
@@ -233,6 +235,12 @@ struct Flush_decision {
   bool wants_checkpoint{false};
 };
 
+/** @param[in]  look  the buffer pool and the redo log
+@return the age of the oldest dirty page: bytes of LSN; 0 if there is none */
+inline double flush_age(const Flush_look &look) {
+  return static_cast<double>(look.lsn - std::min(look.lsn, look.oldest_lsn));
+}
+
 /** How far a look is above the thresholds. */
 struct Flush_excess {
   /** On the way from the dirty threshold (0) to the allowed share (1), and from
@@ -249,14 +257,10 @@ inline Flush_excess flush_excess(const Flush_settings &settings,
   const auto on_the_way = [](double at, double from, double to) {
     return at <= from ? 0.0 : to <= from ? 1.0 : (at - from) / (to - from);
   };
-  const double dirty_pct = look.n_pages == 0
-                               ? 0.0
-                               : 100.0 * static_cast<double>(look.n_dirty) /
-                                     static_cast<double>(look.n_pages);
-  const auto age =
-      static_cast<double>(look.lsn - std::min(look.lsn, look.oldest_lsn));
+  const double age = flush_age(look);
   const auto sync_age = static_cast<double>(look.sync_age);
-  return {.dirty = on_the_way(dirty_pct, flush_dirty_threshold_pct(settings),
+  return {.dirty = on_the_way(percent_of(look.n_dirty, look.n_pages),
+                              flush_dirty_threshold_pct(settings),
                               settings.max_dirty_pct),
           .age = sync_age == 0.0
                      ? 0.0
@@ -337,7 +341,6 @@ class Ahead_flush {
     const double most_s = FLUSH_LATE_INTERVALS * settings.interval_s;
     const double over_s = std::max(0.0, m_due_s - most_s);
     decision.lost_s = look.is_back ? 0.0 : over_s;
-
     m_due_s -= over_s;
     if (look.is_writing) {
       return decision;
@@ -374,7 +377,7 @@ class Ahead_flush {
           change_weight * (moved(m_n_changes, look.n_changes) - m_changes);
       if (m_is_at_limit) {
         see_retired(moved(m_oldest_lsn, look.oldest_lsn), passed_s,
-                    static_cast<double>(look.lsn - look.oldest_lsn));
+                    flush_age(look));
       }
     }
     m_now_s = look.now_s;
@@ -440,8 +443,7 @@ class Ahead_flush {
         /* Nothing has been seen yet. Pages that are as dense as all are: of the
         oldest ones there are fewer. */
         m_at_limit_s = FLUSH_LAPS_MIN_S;
-        m_retired_per_s = rate *
-                          static_cast<double>(look.lsn - look.oldest_lsn) /
+        m_retired_per_s = rate * flush_age(look) /
                           std::max(static_cast<double>(look.n_dirty), 1.0);
       }
       decision->redo_bytes_per_s = redo_per_s(excess.age);
@@ -466,8 +468,8 @@ class Ahead_flush {
                  double at) const {
     /* Dirty pages are spread over their ages, and of the oldest ones, which are
     flushed first, there are fewer: this is no less than is needed. */
-    const double follow = m_filled_per_s * static_cast<double>(look.n_dirty) /
-                          static_cast<double>(look.lsn - look.oldest_lsn);
+    const double follow =
+        m_filled_per_s * static_cast<double>(look.n_dirty) / flush_age(look);
     return at < FLUSH_FOLLOW_AT
                ? follow * at / FLUSH_FOLLOW_AT
                : std::max(follow * at / FLUSH_FOLLOW_AT,

@@ -188,49 +188,47 @@ struct Disk_work {
   uint64_t n_ios;
 };
 
-/** @param[in]  before    what was counted for each disk
-@param[in]  after     the same, later
-@param[in]  passed_s  so many seconds later
-@return for which part of the time the busiest was busy */
-inline double flush_busy_share(const std::vector<Disk_work> &before,
-                               const std::vector<Disk_work> &after,
-                               double passed_s) {
-  double share = 0.0;
-  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    share = std::max(share, static_cast<double>(
-                                after[i].busy_ms -
-                                std::min(before[i].busy_ms, after[i].busy_ms)) /
-                                1e3 / passed_s);
-  }
-  return share;
-}
+/** What disks have had to do. */
+struct Disk_load {
+  /** For which part of the time the busiest was busy: 0 to 1. */
+  double busy_share{0.0};
 
-/** The parameters are those of flush_busy_share().
-@return what all have read and written: I/Os a second */
-inline double flush_io_per_s(const std::vector<Disk_work> &before,
-                             const std::vector<Disk_work> &after,
-                             double passed_s) {
-  uint64_t n_ios = 0;
+  /** What all have read and written: I/Os a second. */
+  double io_per_s{0.0};
+};
+
+/** @param[in]  before    what was counted for each disk
+@param[in]  after     the same, later; a disk that is gone is left out
+@param[in]  passed_s  so many seconds later
+@return what they have had to do */
+inline Disk_load disk_load(const std::vector<Disk_work> &before,
+                           const std::vector<Disk_work> &after,
+                           double passed_s) {
+  const auto grown = [passed_s](uint64_t from, uint64_t to) {
+    return static_cast<double>(to - std::min(from, to)) / passed_s;
+  };
+  Disk_load load;
   for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    n_ios += after[i].n_ios - std::min(before[i].n_ios, after[i].n_ios);
+    load.busy_share = std::max(
+        load.busy_share, grown(before[i].busy_ms, after[i].busy_ms) / 1e3);
+    load.io_per_s += grown(before[i].n_ios, after[i].n_ios);
   }
-  return static_cast<double>(n_ios) / passed_s;
+  return load;
 }
 
 /** Seed 002's rule.
-@param[in]  busy_share     for how much of the time the device was busy: 0 to 1
-@param[in]  io_per_s       what it has read and written: I/Os a second
+@param[in]  load           what the disks have had to do
 @param[in]  flushed_per_s  pages that were flushed, which are among them: a
 second. (With them, what is flushed would be free and taken in turns.)
 @param[in]  native_per_s   what upstream's formula asks for: pages a second
 @param[in]  io_capacity    innodb_io_capacity: pages a second
 @return what is flushed beside what upstream asks for: pages a second */
-inline double flush_util_extra_per_s(double busy_share, double io_per_s,
+inline double flush_util_extra_per_s(const Disk_load &load,
                                      double flushed_per_s, double native_per_s,
                                      double io_capacity) {
-  return busy_share < FLUSH_BUSY_SHARE
+  return load.busy_share < FLUSH_BUSY_SHARE
              ? std::max(0.0, io_capacity -
-                                 std::max(0.0, io_per_s - flushed_per_s) -
+                                 std::max(0.0, load.io_per_s - flushed_per_s) -
                                  native_per_s)
              : 0.0;
 }
