@@ -175,6 +175,17 @@ TEST(FlushCapacity, APauseIsNotAStall) {
   EXPECT_EQ(flusher.capacity.limit_per_s(), before);
 }
 
+TEST(FlushCapacity, WhatWasBeforeTheFirstLookIsOfNoWindow) {
+  Flush_capacity capacity;
+  /* Sync flushing has come before the first round: since when is not known. */
+  capacity.round(0.0, 5000.0, 100, 1.0, true);
+  capacity.look(5000.0, 5000.0);
+  capacity.round(5000.5, 5000.5, 100, 0.0, false);
+  capacity.look(5001.1, 5000.6);
+  EXPECT_EQ(capacity.pages_per_s(), 0.0);
+  EXPECT_EQ(capacity.limit_per_s(), FLUSH_FIRST_PER_S);
+}
+
 TEST(FlushCapacity, AStallHalvesItOnce) {
   Flusher flusher{0.02};
   (void)flusher.run({1000.0, 0.001}, 1e9, 60.0);

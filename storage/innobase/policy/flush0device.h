@@ -89,10 +89,12 @@ class Flush_capacity {
       m_is_writing = idle_since_s < 0.0;
     }
     const double passed_s = now_s - m_window_s;
-    if (passed_s >= FLUSH_WINDOW_S) {
-      if (m_window_s != 0.0) {
-        close(passed_s);
-      }
+    if (m_window_s == 0.0) {
+      /* What was before is of no window. */
+      forget();
+      m_window_s = now_s;
+    } else if (passed_s >= FLUSH_WINDOW_S) {
+      close(passed_s);
       m_window_s = now_s;
     }
   }
