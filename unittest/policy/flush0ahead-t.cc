@@ -21,14 +21,8 @@ namespace {
 
 constexpr Flush_settings ON{.is_on = true,
                             .has_rounds = true,
-                            .dirty_pct = 0.0,
-                            .max_dirty_pct = 90.0,
-                            .age_pct = 60.0,
-                            .io_pct = 20.0,
                             .io_capacity = 1000.0,
-                            .io_capacity_max = 2000.0,
-                            .interval_s = 0.1,
-                            .n_instances = 1};
+                            .io_capacity_max = 2000.0};
 
 /** A pool of 100,000 pages, of which 10,000 are dirty, and a redo log whose
 oldest part is as old as is said: percent of the age of sync flushing. */
@@ -42,16 +36,7 @@ Flush_look look_at(double now_s, double age_pct, uint64_t n_dirty = 10'000) {
           .lsn = LSN,
           .oldest_lsn = LSN - age,
           .checkpoint_lsn = LSN - age,
-          .sync_age = SYNC_AGE,
-          .native_per_s = 0.0,
-          .purge_per_s = 0.0,
-          .is_native_in_parts = true,
-          .util_per_s = 0.0,
-          .n_lru_flushed = 0,
-          .n_changes = 0,
-          .is_writing = false,
-          .is_back = false,
-          .device_per_s = FLUSH_UNLIMITED};
+          .sync_age = SYNC_AGE};
 }
 
 /** @return what the second of two looks leads to, an interval apart */
@@ -319,6 +304,18 @@ TEST(AheadFlush, CheckpointsAreAskedForWhereTheyGiveRoom) {
   look = look_at(0.0, 50.0);
   look.checkpoint_lsn -= look.sync_age / 20;
   EXPECT_FALSE(decide_at(ON, look).wants_checkpoint);
+}
+
+TEST(AheadFlush, ACheckpointThatIsUnderWayIsNotAskedForInEachRound) {
+  Ahead_flush policy;
+  Flush_look look = look_at(1.0, 70.0);
+  look.checkpoint_lsn -= look.sync_age / 20;
+  unsigned n_asked = 0;
+  for (; look.now_s < 2.0; look.now_s += 0.02) {
+    n_asked += policy.decide(ON, look).wants_checkpoint ? 1 : 0;
+  }
+  EXPECT_GE(n_asked, 8u);
+  EXPECT_LE(n_asked, 10u);
 }
 
 /** A redo log that is filled and emptied at steady rates.

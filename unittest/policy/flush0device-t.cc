@@ -212,5 +212,23 @@ TEST(FlushUtil, AddsWhatIsFreeWhileTheDeviceIsNotBusy) {
   EXPECT_EQ(flush_util_extra_per_s({0.10, 900.0}, 700.0, 200.0, 1000.0), 600.0);
 }
 
+TEST(FlushUtil, LooksOnceInAWindowAndAnewWhereTheDisksWereGone) {
+  Flush_util util;
+  EXPECT_TRUE(util.is_new());
+  EXPECT_TRUE(util.is_due(1000.0));
+  util.look(1000.0, {{0, 0}}, 0, 200.0, 1000.0);
+  EXPECT_EQ(util.extra_per_s(), 0.0);
+  EXPECT_FALSE(util.is_due(1000.9));
+  EXPECT_TRUE(util.is_due(1001.0));
+  util.look(1002.0, {{200, 1800}}, 1400, 200.0, 1000.0);
+  EXPECT_EQ(util.extra_per_s(), 600.0);
+  util.look(1003.0, {}, 1400, 200.0, 1000.0);
+  EXPECT_EQ(util.extra_per_s(), 0.0);
+  EXPECT_TRUE(util.is_new());
+  EXPECT_TRUE(util.is_due(1003.0));
+  util.look(1003.0, {{200, 1800}}, 1400, 200.0, 1000.0);
+  EXPECT_EQ(util.extra_per_s(), 0.0);
+}
+
 }  // namespace
 }  // namespace spw

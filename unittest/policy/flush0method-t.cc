@@ -30,8 +30,8 @@ double after_a_while(Flush_method method, double share, uint64_t n_native,
   double pages = 0.0;
   for (uint64_t i = 1; i <= 600; ++i) {
     const uint64_t lsn = 1'000'000'000 + i * 1'000'000;
-    pages = policy.pages(
-        method, {.now_s = static_cast<double>(i),
+    policy.look(method,
+                {.now_s = static_cast<double>(i),
                  .n_native = n_native,
                  .n_dirty = 4000,
                  .lsn = lsn,
@@ -39,6 +39,7 @@ double after_a_while(Flush_method method, double share, uint64_t n_native,
                  .sync_age = SYNC_AGE,
                  .n_flushed = 100 * i,
                  .is_too_dirty = is_too_dirty});
+    pages = policy.pages_per_s(static_cast<double>(i));
   }
   return pages;
 }
@@ -67,21 +68,37 @@ TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
   double last = 0.0;
   for (uint64_t i = 1; i <= 600; ++i) {
     /* 1,000 pages in one second, none in the next nine. */
-    const double pages = policy.pages(
-        Flush_method::KEEP_AVERAGE, {.now_s = static_cast<double>(i),
-                                     .n_native = 0,
-                                     .n_dirty = 4000,
-                                     .lsn = 1'000'000'000,
-                                     .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
-                                     .sync_age = SYNC_AGE,
-                                     .n_flushed = i / 10 * 1000,
-                                     .is_too_dirty = false});
+    policy.look(Flush_method::KEEP_AVERAGE,
+                {.now_s = static_cast<double>(i),
+                 .n_native = 0,
+                 .n_dirty = 4000,
+                 .lsn = 1'000'000'000,
+                 .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                 .sync_age = SYNC_AGE,
+                 .n_flushed = i / 10 * 1000,
+                 .is_too_dirty = false});
+    const double pages = policy.pages_per_s(static_cast<double>(i));
     if (i > 300) {
       EXPECT_NEAR(pages, last, 40.0);
       EXPECT_NEAR(pages, 100.0, 40.0);
     }
     last = pages;
   }
+}
+
+TEST(AdaptiveMethod, WhatWasAskedForHoldsForTwoSeconds) {
+  Adaptive_method policy;
+  EXPECT_EQ(policy.pages_per_s(1000.0), 0.0);
+  policy.look(Flush_method::NATIVE, {.now_s = 1000.0,
+                                     .n_native = 500,
+                                     .n_dirty = 4000,
+                                     .lsn = 1'000'000'000,
+                                     .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                                     .sync_age = SYNC_AGE,
+                                     .n_flushed = 0,
+                                     .is_too_dirty = false});
+  EXPECT_EQ(policy.pages_per_s(1001.9), 500.0);
+  EXPECT_EQ(policy.pages_per_s(1002.0), 0.0);
 }
 
 TEST(AdaptiveMethod, TooManyDirtyPagesAreUpstreamsMatter) {

@@ -88,16 +88,7 @@ struct Sim_setup {
   double redo_capacity{64.0 * 1024 * 1024};
 
   bool is_doublewrite{true};
-  Flush_settings settings{.is_on = true,
-                          .has_rounds = true,
-                          .dirty_pct = 0.0,
-                          .max_dirty_pct = 90.0,
-                          .age_pct = 60.0,
-                          .io_pct = 20.0,
-                          .io_capacity = 10e3,
-                          .io_capacity_max = 20e3,
-                          .interval_s = 0.1,
-                          .n_instances = 1};
+  Flush_settings settings{.is_on = true, .has_rounds = true};
   Flush_device flush_device{Flush_device::LATENCY};
 
   /** innodb_ahead_flushing_max_delay_us: seconds; 0: nobody is delayed. */
@@ -435,13 +426,9 @@ class Flush_simulation {
          .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
          .sync_age = static_cast<uint64_t>(m_sync_age),
          .native_per_s = m_native,
-         .purge_per_s = 0.0,
-         .is_native_in_parts = true,
-         .util_per_s = 0.0,
          .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
          .n_changes = static_cast<uint64_t>(m_n_changes),
          .is_writing = is_writing(),
-         .is_back = false,
          .device_per_s = m_setup.flush_device == Flush_device::LATENCY
                              ? m_capacity.limit_per_s()
                              : FLUSH_UNLIMITED});

@@ -29,18 +29,18 @@ otherwise only the coordinator calls what is here. */
 #include "log0log.h"
 #include "os0event.h"
 #include "spw0hook.h"
-#include "srv0mon.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "stall0stall.h"
 
 namespace spw {
 
-bool ahead_flushing = false;
-double ahead_flushing_dirty_pct = 0.0;
-double ahead_flushing_age_pct = 60.0;
-double ahead_flushing_io_pct = 20.0;
-ulong ahead_flushing_interval_ms = 100;
+bool ahead_flushing = FLUSH_DEFAULTS.is_on;
+double ahead_flushing_dirty_pct = FLUSH_DEFAULTS.dirty_pct;
+double ahead_flushing_age_pct = FLUSH_DEFAULTS.age_pct;
+double ahead_flushing_io_pct = FLUSH_DEFAULTS.io_pct;
+ulong ahead_flushing_interval_ms =
+    static_cast<ulong>(1e3 * FLUSH_DEFAULTS.interval_s);
 ulong adaptive_flushing_method = static_cast<ulong>(Flush_method::NATIVE);
 ulong ahead_flushing_device = static_cast<ulong>(Flush_device::OFF);
 
@@ -54,42 +54,33 @@ using std::chrono::steady_clock;
 Ahead_flush s_policy;
 Adaptive_method s_method;
 Flush_capacity s_capacity;
+Flush_util s_util;
 
-/** The disks below the data directory, what they had done when they were looked
-at, and what they leave free beside upstream's formula: pages a second. Only
-with innodb_ahead_flushing_device = UTIL. */
+/** The disks below the data directory; only with innodb_ahead_flushing_device =
+UTIL. */
 Disk_reader s_disks;
-std::vector<Disk_work> s_disk_work;
-steady_clock::time_point s_disk_time{};
-uint64_t s_disk_n_flushed = 0;
-double s_util_per_s = 0.0;
 
 /** There is nothing to look at, and the error log says why. */
 bool s_has_no_disks = false;
 
-/** What upstream's formula, or innodb_adaptive_flushing_method, has asked for
-last, and when: pages a second. It is asked once a second, while the server is
-not idle. */
-double s_native_per_s = 0.0;
-steady_clock::time_point s_native_time{};
-constexpr std::chrono::seconds NATIVE_HOLDS{2};
+steady_clock::time_point s_next_look{};
+
+/** What is decided for the round that the coordinator makes in this pass of its
+loop; no pages if it makes none. */
+Flush_decision s_round;
+
+/** The last pass was for a round. */
+bool s_was_round = false;
 
 /** Pages of the flush lists that rounds have flushed and upstream's formula has
 not been told of. */
 ulint s_n_untold = 0;
 
-steady_clock::time_point s_next_look{};
-
-/** When the last batch was handed over, or the coordinator went on. */
-steady_clock::time_point s_last_batch{};
+/** Since when pages of this pass may be being written. */
+steady_clock::time_point s_batch_begin{};
 
 /** The coordinator has done something else since the last look. */
 bool s_is_back = false;
-
-/** When the checkpointer may be woken again: it is for nothing if the last
-checkpoint is not a second ago. */
-steady_clock::time_point s_next_checkpoint{};
-constexpr std::chrono::milliseconds CHECKPOINT_WAKE{100};
 
 /** When sync flushing has begun; nothing if it has not. */
 steady_clock::time_point s_sync_start{};
@@ -155,15 +146,9 @@ Flush_look look_at(steady_clock::time_point now) {
           .oldest_lsn = oldest == 0 ? lsn : std::min(lsn, oldest),
           .checkpoint_lsn = redo.lsn_last_checkpoint,
           .sync_age = redo.limits.sync_age,
-          .native_per_s = 0.0,
-          .purge_per_s = 0.0,
           .is_native_in_parts = method() == Flush_method::NATIVE,
-          .util_per_s = 0.0,
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages,
-          .n_changes = redo_delays().n_changes,
-          .is_writing = false,
-          .is_back = false,
-          .device_per_s = FLUSH_UNLIMITED};
+          .n_changes = redo_delays().n_changes};
 }
 
 /** @return whether pages of the last round are still being written */
@@ -181,38 +166,26 @@ bool is_writing() {
 }
 
 /** See how busy the disks are.
-@param[in]  now  now */
-void look_at_disks(steady_clock::time_point now) {
+@param[in]  look  the buffer pool now */
+void look_at_disks(const Flush_look &look) {
   if (ahead_flushing_device != static_cast<ulong>(Flush_device::UTIL)) {
-    s_disk_work.clear();
-    s_util_per_s = 0.0;
+    s_util = {};
     s_has_no_disks = false;
     return;
   }
-  const double passed_s = seconds_of(now) - seconds_of(s_disk_time);
-  if (s_has_no_disks || (!s_disk_work.empty() && passed_s < FLUSH_WINDOW_S)) {
+  if (s_has_no_disks || !s_util.is_due(look.now_s)) {
     return;
   }
-  s_util_per_s = 0.0;
   std::string why;
-  if (s_disk_work.empty() &&
-      !s_disks.open(MySQL_datadir_path.abs_path(), &why)) {
+  if (s_util.is_new() && !s_disks.open(MySQL_datadir_path.abs_path(), &why)) {
+    s_util = {};
     s_has_no_disks = true;
     ib::warn() << "innodb_ahead_flushing_device=UTIL is without effect: " << why
                << ". LATENCY needs no device.";
     return;
   }
-  const std::vector<Disk_work> work = s_disks.read();
-  const uint64_t n_flushed = srv_stats.buf_pool_flushed;
-  if (!s_disk_work.empty() && !work.empty()) {
-    s_util_per_s = flush_util_extra_per_s(
-        disk_load(s_disk_work, work, passed_s),
-        static_cast<double>(n_flushed - s_disk_n_flushed) / passed_s,
-        s_native_per_s, static_cast<double>(srv_io_capacity));
-  }
-  s_disk_work = work;
-  s_disk_n_flushed = n_flushed;
-  s_disk_time = now;
+  s_util.look(look.now_s, s_disks.read(), srv_stats.buf_pool_flushed,
+              look.native_per_s, static_cast<double>(srv_io_capacity));
 }
 
 /** Decide, and make known how fast the redo log may be filled.
@@ -221,9 +194,9 @@ void look_at_disks(steady_clock::time_point now) {
 @return what to flush */
 Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   Flush_look look = look_at(now);
-  look.native_per_s = now < s_native_time + NATIVE_HOLDS ? s_native_per_s : 0.0;
-  look_at_disks(now);
-  look.util_per_s = s_util_per_s;
+  look.native_per_s = s_method.pages_per_s(look.now_s);
+  look_at_disks(look);
+  look.util_per_s = s_util.extra_per_s();
   look.is_writing = is_sync || is_writing();
   look.is_back = std::exchange(s_is_back, false);
   look.purge_per_s = static_cast<double>(
@@ -243,49 +216,34 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
                      ? FLUSH_UNLIMITED
                      : std::max(1.0, decision.redo_bytes_per_s);
   s_reason = decision.reason;
-  if (decision.wants_checkpoint && now >= s_next_checkpoint) {
+  if (decision.wants_checkpoint) {
     os_event_set(log_sys->checkpointer_event);
-    s_next_checkpoint = now + CHECKPOINT_WAKE;
   }
   return decision;
 }
 
-/** Flush for a round.
-@param[in]  now          now
-@param[in]  flush_pages  has the page cleaners flush */
-void round(steady_clock::time_point now, Flush_pages flush_pages) {
-  const Flush_decision decision = decide(now, false);
-  if (decision.is_round) {
-    s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
-        1, std::memory_order_relaxed);
-    if (decision.reason > Flush_reason::NATIVE &&
-        decision.reason != Flush_reason::PURGE) {
-      s_asked_cleaner.fetch_add(1, std::memory_order_relaxed);
-    }
+/** Count a round.
+@param[in]  decision  what is decided for it */
+void note_round(const Flush_decision &decision) {
+  if (!decision.is_round) {
+    return;
   }
-  ulint n_lru = 0;
-  ulint n_list = 0;
-  if (decision.n_pages != 0) {
-    flush_pages(decision.n_pages, decision.lsn_limit, &n_lru, &n_list);
+  s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
+      1, std::memory_order_relaxed);
+  if (decision.reason > Flush_reason::NATIVE &&
+      decision.reason != Flush_reason::PURGE) {
+    s_asked_cleaner.fetch_add(1, std::memory_order_relaxed);
   }
-  s_n_untold += n_list;
-  s_last_batch = steady_clock::now();
-  s_capacity.round(seconds_of(now), seconds_of(s_last_batch), n_lru + n_list,
+}
+
+/** Note what a pass of the coordinator's loop has flushed.
+@param[in]  decision  what was decided for it; nothing if it was upstream's
+@param[in]  n_pages   pages */
+void note_batch(const Flush_decision &decision, ulint n_pages) {
+  const auto now = steady_clock::now();
+  s_capacity.round(seconds_of(s_batch_begin), seconds_of(now), n_pages,
                    decision.lost_s, decision.is_at_device);
-  flush_done(decision.reason > Flush_reason::NATIVE ? Flush_cause::AHEAD
-                                                    : Flush_cause::ADAPTIVE,
-             n_list);
-  flush_done(Flush_cause::LRU, n_lru);
-  if (n_lru != 0) {
-    MONITOR_INC_VALUE_CUMULATIVE(MONITOR_LRU_BATCH_FLUSH_TOTAL_PAGE,
-                                 MONITOR_LRU_BATCH_FLUSH_COUNT,
-                                 MONITOR_LRU_BATCH_FLUSH_PAGES, n_lru);
-  }
-  if (n_list != 0) {
-    MONITOR_INC_VALUE_CUMULATIVE(MONITOR_FLUSH_ADAPTIVE_TOTAL_PAGE,
-                                 MONITOR_FLUSH_ADAPTIVE_COUNT,
-                                 MONITOR_FLUSH_ADAPTIVE_PAGES, n_list);
-  }
+  s_batch_begin = now;
 }
 
 /** Note that the coordinator flushes at any price, or does so no more. */
@@ -304,6 +262,8 @@ but for the device. */
 void let_go() {
   s_policy = {};
   s_method = {};
+  s_round = {};
+  s_n_untold = 0;
   s_capacity.pause();
   redo_set_turn(0.0);
   s_redo_per_s = FLUSH_UNLIMITED;
@@ -312,67 +272,91 @@ void let_go() {
 
 }  // namespace
 
-void flush_ahead_rounds(steady_clock::time_point until, int64_t sig_count,
-                        Flush_pages flush_pages) {
+bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
+                      ulint *ret_sleep) {
+  const auto until = loop_start + std::chrono::seconds{1};
   note_sync(false);
-  /* At least one round, if it is due, each time the coordinator comes by: what
-  it does in between can take longer than the second that it has. */
-  bool has_flushed = false;
+  /* A round that is due comes before anything else, once: what the coordinator
+  does in between can take longer than the second that it has. */
+  bool has_looked = std::exchange(s_was_round, false);
   while (has_rounds() && srv_shutdown_state.load() < SRV_SHUTDOWN_CLEANUP) {
     const auto now = steady_clock::now();
     const bool is_due = s_next_look <= now;
     if ((now >= until || os_event_is_set(buf_flush_event)) &&
-        (has_flushed || !is_due)) {
-      s_last_batch = now;
+        (has_looked || !is_due)) {
+      s_batch_begin = now;
       s_is_back = true;
-      return;
+      *ret_sleep = now >= until ? OS_SYNC_TIME_EXCEEDED : 0;
+      return true;
     }
-    if (is_due) {
-      round(now, flush_pages);
-      has_flushed = true;
-    } else {
+    if (!is_due) {
       (void)os_event_wait_time_low(
           buf_flush_event,
           duration_cast<microseconds>(std::min(until, s_next_look) - now),
           sig_count);
+      continue;
     }
+    s_batch_begin = now;
+    s_round = decide(now, false);
+    note_round(s_round);
+    has_looked = true;
+    if (flush_ahead_is_due()) {
+      s_was_round = true;
+      *ret_sleep = 0;
+      return true;
+    }
+    note_batch(std::exchange(s_round, {}), 0);
   }
   if (!has_rounds()) {
     let_go();
   }
+  return false;
 }
 
-ulint flush_ahead_untold() { return std::exchange(s_n_untold, 0); }
+bool flush_ahead_is_due() { return s_round.n_pages != 0; }
+
+void flush_ahead_round(ulint *n_pages, lsn_t *lsn_limit) {
+  if (flush_ahead_is_due()) {
+    *n_pages = s_round.n_pages;
+    *lsn_limit = s_round.lsn_limit;
+  }
+}
+
+ulint flush_last_pages(ulint n_pages) {
+  return std::max(n_pages, std::exchange(s_n_untold, 0));
+}
 
 ulint flush_recommended(ulint n_pages) {
   if (!has_rounds()) {
     return n_pages;
   }
-  s_native_time = steady_clock::now();
-  const Flush_look look = look_at(s_native_time);
-  s_native_per_s =
-      s_method.pages(method(), {.now_s = look.now_s,
-                                .n_native = n_pages,
-                                .n_dirty = look.n_dirty,
-                                .lsn = look.lsn,
-                                .oldest_lsn = look.oldest_lsn,
-                                .sync_age = look.sync_age,
-                                .n_flushed = srv_stats.buf_pool_flushed,
-                                .is_too_dirty = buf_get_modified_ratio_pct() >=
-                                                srv_max_buf_pool_modified_pct});
+  const Flush_look look = look_at(steady_clock::now());
+  s_method.look(method(), {.now_s = look.now_s,
+                           .n_native = n_pages,
+                           .n_dirty = look.n_dirty,
+                           .lsn = look.lsn,
+                           .oldest_lsn = look.oldest_lsn,
+                           .sync_age = look.sync_age,
+                           .n_flushed = srv_stats.buf_pool_flushed,
+                           .is_too_dirty = buf_get_modified_ratio_pct() >=
+                                           srv_max_buf_pool_modified_pct});
   return 0;
 }
 
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
-  flush_done(is_sync ? Flush_cause::SYNC : Flush_cause::ADAPTIVE, n_list);
+  /* Sync flushing comes before a round that was due. */
+  const Flush_decision round = is_sync ? Flush_decision{} : s_round;
+  s_round = {};
+  flush_done(is_sync                               ? Flush_cause::SYNC
+             : round.reason > Flush_reason::NATIVE ? Flush_cause::AHEAD
+                                                   : Flush_cause::ADAPTIVE,
+             n_list);
   flush_done(Flush_cause::LRU, n_lru);
   if (has_rounds()) {
-    const auto now = steady_clock::now();
-    s_capacity.round(seconds_of(s_last_batch), seconds_of(now), n_list + n_lru,
-                     0.0, false);
-    s_last_batch = now;
+    s_n_untold += round.n_pages == 0 ? 0 : n_list;
+    note_batch(round, n_list + n_lru);
     if (is_sync) {
-      (void)decide(now, true);
+      (void)decide(s_batch_begin, true);
     }
   }
   note_sync(is_sync);

@@ -301,26 +301,34 @@ void stall_log();
 
 /* Ahead flushing: flush/flush0round.cc */
 
-/** Has the page cleaners flush, and waits until they have.
-@param[in]   n_pages    pages of all flush lists, about
-@param[in]   lsn_limit  pages that were changed first at it or later stay
-@param[out]  n_lru      pages of the LRU lists that were flushed
-@param[out]  n_list     pages of the flush lists that were flushed */
-using Flush_pages = void (*)(ulint n_pages, uint64_t lsn_limit, ulint *n_lru,
-                             ulint *n_list);
+/** The page cleaners' coordinator has nothing to do for a while: wait until a
+round is due, if there are any, which is while innodb_ahead_flushing is ON or
+innodb_adaptive_flushing_method is not native; until it is woken; or until its
+second is over.
+@param[in]   loop_start  when its second has begun
+@param[in]   sig_count   of buf_flush_event
+@param[out]  ret_sleep   OS_SYNC_TIME_EXCEEDED if the second is over, else 0
+@return whether it has waited; it has not if there are no rounds */
+bool flush_ahead_wait(std::chrono::steady_clock::time_point loop_start,
+                      int64_t sig_count, ulint *ret_sleep);
 
-/** The page cleaners' coordinator has nothing to do for a while: flush in
-rounds, if innodb_ahead_flushing is ON or innodb_adaptive_flushing_method is not
-native. Returns when the time has come or the coordinator is woken.
-@param[in]  until        when it goes on by itself
-@param[in]  sig_count    of buf_flush_event
-@param[in]  flush_pages  has the page cleaners flush */
-void flush_ahead_rounds(std::chrono::steady_clock::time_point until,
-                        int64_t sig_count, Flush_pages flush_pages);
+/** @return whether a round is due, from the end of flush_ahead_wait() to
+flush_round_done(). Called by the coordinator. */
+bool flush_ahead_is_due();
 
-/** @return pages of the flush lists that were flushed by flush_ahead_rounds()
-since the last call. Called by the coordinator. */
-ulint flush_ahead_untold();
+/** What to flush in a pass of the coordinator's loop that is not for its own
+second: nothing of the flush lists, or what a round that is due flushes.
+@param[in,out]  n_pages    pages of all flush lists, as many of each; stays as
+it is if no round is due
+@param[in,out]  lsn_limit  pages that were changed first at it or later stay;
+the same */
+void flush_ahead_round(ulint *n_pages, uint64_t *lsn_limit);
+
+/** What upstream's formula is told that it has had flushed.
+@param[in]  n_pages  pages of the last pass
+@return those of the rounds since the last call, if there were any; else
+n_pages. Called by the coordinator. */
+ulint flush_last_pages(ulint n_pages);
 
 /** Upstream's formula has been asked.
 @param[in]  n_pages  the pages that it recommends for a second

@@ -74,6 +74,9 @@ flushing. Upstream writes one in seven seconds while it is busy (log0chkp.cc),
 which for a small redo log is a third of it, and no more than one a second. */
 constexpr double FLUSH_CHECKPOINT_SHARE = 0.02;
 
+/** It is asked for again after so long, if it has not been written: seconds. */
+constexpr double FLUSH_CHECKPOINT_S = 0.1;
+
 /** What the LRU lists need is not ours, but so much of the limit is: else the
 redo log would fill up instead. */
 constexpr double FLUSH_LEAST_SHARE = 0.5;
@@ -119,36 +122,39 @@ inline const char *flush_reason_text(Flush_reason reason) {
   return texts[static_cast<size_t>(reason)];
 }
 
-/** What is set. */
+/** What is set; by default. */
 struct Flush_settings {
   /** innodb_ahead_flushing. */
-  bool is_on;
+  bool is_on{false};
 
   /** There are rounds, also without it: what innodb_adaptive_flushing_method
   asks for is spread over the second. */
-  bool has_rounds;
+  bool has_rounds{false};
 
   /** innodb_ahead_flushing_dirty_pct, and innodb_max_dirty_pages_pct: percent.
    */
-  double dirty_pct;
-  double max_dirty_pct;
+  double dirty_pct{0.0};
+  double max_dirty_pct{90.0};
 
   /** innodb_ahead_flushing_age_pct: percent, below 100. */
-  double age_pct;
+  double age_pct{60.0};
 
   /** innodb_ahead_flushing_io_pct: percent. */
-  double io_pct;
+  double io_pct{20.0};
 
   /** innodb_io_capacity, innodb_io_capacity_max: pages a second. */
-  double io_capacity;
-  double io_capacity_max;
+  double io_capacity{10e3};
+  double io_capacity_max{20e3};
 
   /** innodb_ahead_flushing_interval_ms: seconds. */
-  double interval_s;
+  double interval_s{0.1};
 
   /** innodb_buffer_pool_instances: each flushes as many pages of a round. */
-  uint64_t n_instances;
+  uint64_t n_instances{1};
 };
+
+/** The defaults of the variables. */
+constexpr Flush_settings FLUSH_DEFAULTS;
 
 /** @param[in]  settings  what is set
 @return the share of dirty pages above which pages are flushed ahead: percent.
@@ -158,53 +164,53 @@ inline double flush_dirty_threshold_pct(const Flush_settings &settings) {
                                   : settings.max_dirty_pct / 2.0;
 }
 
-/** The buffer pool and the redo log at a time. */
+/** The buffer pool and the redo log at a time. As it is, an empty one. */
 struct Flush_look {
   /** Of a clock that only goes forward: seconds. */
-  double now_s;
+  double now_s{0.0};
 
   /** Dirty pages, and all pages of the buffer pool that hold or may hold data.
    */
-  uint64_t n_dirty;
-  uint64_t n_pages;
+  uint64_t n_dirty{0};
+  uint64_t n_pages{0};
 
   /** The redo log's end; the oldest change of a dirty page, the same as the end
   if there is none; the last checkpoint: LSN. */
-  uint64_t lsn;
-  uint64_t oldest_lsn;
-  uint64_t checkpoint_lsn;
+  uint64_t lsn{0};
+  uint64_t oldest_lsn{0};
+  uint64_t checkpoint_lsn{0};
 
   /** The age at which pages are flushed at any price: bytes of LSN. */
-  uint64_t sync_age;
+  uint64_t sync_age{0};
 
   /** What upstream's formula asks for, and what purge has asked for since the
   last look: pages a second. */
-  double native_per_s;
-  double purge_per_s;
+  double native_per_s{0.0};
+  double purge_per_s{0.0};
 
   /** The former is in parts of innodb_io_capacity, as upstream's formula is for
   the most part. */
-  bool is_native_in_parts;
+  bool is_native_in_parts{true};
 
   /** What the device leaves free beside that: flush_util_extra_per_s(). */
-  double util_per_s;
+  double util_per_s{0.0};
 
   /** Pages that have been flushed from the LRU lists, and changes of rows that
   took turns (redo_take_turn()), since the server started. */
-  uint64_t n_lru_flushed;
-  uint64_t n_changes;
+  uint64_t n_lru_flushed{0};
+  uint64_t n_changes{0};
 
   /** Pages of the last round are still being written: upstream has one batch of
   a flush list at a time. */
-  bool is_writing;
+  bool is_writing{false};
 
   /** The flusher has had something else to do since the last look, which is not
   for the device to answer for. */
-  bool is_back;
+  bool is_back{false};
 
   /** What the device carries: pages a second; FLUSH_UNLIMITED if that is not
   known. */
-  double device_per_s;
+  double device_per_s{FLUSH_UNLIMITED};
 };
 
 /** What is done; with nothing set, nothing. */
@@ -448,10 +454,7 @@ class Ahead_flush {
       }
       decision->redo_bytes_per_s = redo_per_s(excess.age);
       decision->turn_us = turn_us(decision->redo_bytes_per_s);
-      decision->wants_checkpoint =
-          static_cast<double>(look.oldest_lsn -
-                              std::min(look.oldest_lsn, look.checkpoint_lsn)) >
-          FLUSH_CHECKPOINT_SHARE * static_cast<double>(look.sync_age);
+      decision->wants_checkpoint = wants_checkpoint(look);
     }
     decision->is_at_device = is_device && rate >= limit;
     if (decision->reason >= Flush_reason::AGE) {
@@ -475,6 +478,18 @@ class Ahead_flush {
                : std::max(follow * at / FLUSH_FOLLOW_AT,
                           settings.io_capacity_max * (at - FLUSH_FOLLOW_AT) /
                               (FLUSH_DELAY_AT - FLUSH_FOLLOW_AT));
+  }
+
+  /** @return whether a checkpoint is asked for */
+  bool wants_checkpoint(const Flush_look &look) {
+    const auto gain = static_cast<double>(
+        look.oldest_lsn - std::min(look.oldest_lsn, look.checkpoint_lsn));
+    if (gain <= FLUSH_CHECKPOINT_SHARE * static_cast<double>(look.sync_age) ||
+        look.now_s < m_next_checkpoint_s) {
+      return false;
+    }
+    m_next_checkpoint_s = look.now_s + FLUSH_CHECKPOINT_S;
+    return true;
   }
 
   /** @return how fast the redo log may be filled: as fast as it is emptied in
@@ -506,6 +521,9 @@ class Ahead_flush {
   uint64_t m_oldest_lsn{0};
   uint64_t m_n_lru_flushed{0};
   uint64_t m_n_changes{0};
+
+  /** When a checkpoint may be asked for again. */
+  double m_next_checkpoint_s{0.0};
 
   /** Pages flushed from the LRU lists: a second. */
   double m_lru_per_s{0.0};

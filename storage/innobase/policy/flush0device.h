@@ -235,6 +235,54 @@ inline double flush_util_extra_per_s(const Disk_load &load,
              : 0.0;
 }
 
+/** Applies that rule to the disks below the data directory. One thread uses it;
+times are seconds of a clock that only goes forward. */
+class Flush_util {
+ public:
+  /** @return whether the disks are seen for the first time, or again after they
+  could not be read */
+  bool is_new() const { return m_work.empty(); }
+
+  /** @param[in]  now_s  now
+  @return whether it is time to look at the disks */
+  bool is_due(double now_s) const {
+    return is_new() || now_s - m_now_s >= FLUSH_WINDOW_S;
+  }
+
+  /** See what the disks have done.
+  @param[in]  now_s         now
+  @param[in]  work          what was counted for each; nothing if that cannot be
+  read
+  @param[in]  n_flushed     pages that were flushed since the server started
+  @param[in]  native_per_s  what upstream's formula asks for: pages a second
+  @param[in]  io_capacity   innodb_io_capacity: pages a second */
+  void look(double now_s, const std::vector<Disk_work> &work,
+            uint64_t n_flushed, double native_per_s, double io_capacity) {
+    const double passed_s = now_s - m_now_s;
+    m_extra_per_s =
+        is_new() || work.empty()
+            ? 0.0
+            : flush_util_extra_per_s(
+                  disk_load(m_work, work, passed_s),
+                  static_cast<double>(n_flushed - m_n_flushed) / passed_s,
+                  native_per_s, io_capacity);
+    m_work = work;
+    m_n_flushed = n_flushed;
+    m_now_s = now_s;
+  }
+
+  /** @return what is flushed beside what upstream asks for: pages a second */
+  double extra_per_s() const { return m_extra_per_s; }
+
+ private:
+  /** The last look. */
+  std::vector<Disk_work> m_work;
+  uint64_t m_n_flushed{0};
+  double m_now_s{0.0};
+
+  double m_extra_per_s{0.0};
+};
+
 }  // namespace spw
 
 #endif /* flush0device_h */

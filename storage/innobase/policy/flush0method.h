@@ -41,6 +41,10 @@ constexpr double FLUSH_ESTIMATE_SHARE = 0.25;
 constexpr double FLUSH_AVERAGE_S = 30.0;
 constexpr double FLUSH_AVERAGE_SHARE = 0.5;
 
+/** What was asked for holds for so long, then upstream asks for nothing any
+more: it is asked once a second, and not where the server is idle. Seconds. */
+constexpr double FLUSH_METHOD_HOLDS_S = 2.0;
+
 /** What the methods look at, about once a second. */
 struct Flush_method_look {
   /** Of a clock that only goes forward: seconds. */
@@ -68,10 +72,10 @@ struct Flush_method_look {
 /** Applies a method. One thread uses it. */
 class Adaptive_method {
  public:
-  /** @param[in]  method  the method
-  @param[in]  look    now
-  @return pages to flush in the next second */
-  double pages(Flush_method method, const Flush_method_look &look) {
+  /** Upstream's formula has been asked.
+  @param[in]  method  the method
+  @param[in]  look    now */
+  void look(Flush_method method, const Flush_method_look &look) {
     const double passed_s = look.now_s - m_last.now_s;
     if (m_last.now_s != 0.0 && passed_s > 0.0) {
       const double weight = 1.0 - std::exp(-passed_s / FLUSH_AVERAGE_S);
@@ -86,14 +90,21 @@ class Adaptive_method {
     m_last = look;
     const auto native = static_cast<double>(look.n_native);
     if (method == Flush_method::NATIVE || look.sync_age == 0) {
-      return native;
+      m_per_s = native;
+      return;
     }
     const double age = grown(look.oldest_lsn, look.lsn);
     const double share = age / static_cast<double>(look.sync_age);
     const double wanted = method == Flush_method::ESTIMATE
                               ? estimate(look, age, share)
                               : m_dirtied_per_s * share / FLUSH_AVERAGE_SHARE;
-    return look.is_too_dirty ? std::max(wanted, native) : wanted;
+    m_per_s = look.is_too_dirty ? std::max(wanted, native) : wanted;
+  }
+
+  /** @param[in]  now_s  now
+  @return what is to be flushed: pages a second */
+  double pages_per_s(double now_s) const {
+    return now_s < m_last.now_s + FLUSH_METHOD_HOLDS_S ? m_per_s : 0.0;
   }
 
  private:
@@ -111,6 +122,7 @@ class Adaptive_method {
   }
 
   Flush_method_look m_last{};
+  double m_per_s{0.0};
 
   /** How fast the redo log is filled, and pages are made dirty: a second. */
   double m_filled_per_s{0.0};
