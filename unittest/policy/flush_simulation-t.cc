@@ -198,5 +198,96 @@ TEST(FlushSimulation, AnyPoolConverges) {
   }
 }
 
+/* Seed 001 asks whether the mix of a method and ahead flushing is best. */
+TEST(FlushSimulation, EachMethodGoesWithAheadFlushing) {
+  for (const Flush_method method :
+       {Flush_method::NATIVE, Flush_method::ESTIMATE,
+        Flush_method::KEEP_AVERAGE}) {
+    for (const Sim_device &device : {SIM_CLOUD, SIM_SATA}) {
+      Sim_setup setup = volume(device, WORKING_SETS[1]);
+      setup.method = method;
+      Flush_simulation simulation{setup};
+      (void)simulation.run(300);
+      const Sim_result result = simulation.run(120);
+      const int name = static_cast<int>(method);
+      EXPECT_GE(result.worst(), 0.8) << name << " " << device.name;
+      EXPECT_EQ(result.sync_s, 0.0) << name << " " << device.name;
+    }
+  }
+}
+
+TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
+  for (const Flush_method method :
+       {Flush_method::ESTIMATE, Flush_method::KEEP_AVERAGE}) {
+    Sim_setup setup = volume(SIM_SATA, WORKING_SETS[1]);
+    setup.settings.is_on = false;
+    setup.max_delay_s = 0.0;
+    setup.method = method;
+    setup.redo_capacity = 256.0 * MIB;
+    setup.arrivals = [](double) { return 1000.0; };
+    Flush_simulation simulation{setup};
+    (void)simulation.run(300);
+    const Sim_result result = simulation.run(300);
+    const int name = static_cast<int>(method);
+    EXPECT_GE(result.worst(), 0.99) << name;
+    EXPECT_EQ(result.sync_s, 0.0) << name;
+    EXPECT_LE(result.age_range(), 0.2) << name;
+  }
+}
+
+/* Seed 002: what the device leaves free is used, once a threshold is passed. */
+TEST(FlushSimulation, UtilFlushesWhileTheDeviceIsNotBusy) {
+  const auto dirty_after = [](Flush_device flush_device) {
+    Sim_setup setup = volume(SIM_SATA, WORKING_SETS[2]);
+    setup.pool_bytes = 4.0 * GIB;
+    setup.redo_capacity = 4.0 * GIB;
+    setup.settings.dirty_pct = 5.0;
+    setup.settings.io_pct = 0.0;
+    setup.settings.io_capacity = 2000.0;
+    setup.settings.io_capacity_max = 4000.0;
+    setup.flush_device = flush_device;
+    setup.arrivals = [](double) { return 300.0; };
+    Flush_simulation simulation{setup};
+    (void)simulation.run(120);
+    const Sim_result result = simulation.run(60);
+    for (const Sim_second &second : result.seconds) {
+      EXPECT_LE(second.flushed, setup.settings.io_capacity_max + 1.0);
+    }
+    return result.seconds.back().dirty_pct;
+  };
+  EXPECT_NEAR(dirty_after(Flush_device::UTIL), 5.0, 0.5);
+  EXPECT_GT(dirty_after(Flush_device::OFF), 8.0);
+}
+
+TEST(FlushSimulation, APurgeLeavesUsersAShareAndDoesNotEndInSyncFlushing) {
+  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[0]);
+  setup.purges = [](double now) {
+    return now >= 300.0 && now < 400.0 ? 1000.0 : 0.0;
+  };
+  Flush_simulation simulation{setup};
+  (void)simulation.run(200);
+  const double before = simulation.run(100).mean();
+  const Sim_result during = simulation.run(100);
+  EXPECT_EQ(during.sync_s, 0.0);
+  EXPECT_EQ(during.stopped_s, 0.0);
+  EXPECT_GE(during.mean(), before / 4.0);
+  (void)simulation.run(60);
+  EXPECT_NEAR(simulation.run(60).mean(), before, 0.1 * before);
+}
+
+/* Also where a round is less than a page of each. */
+TEST(FlushSimulation, ManyInstancesCarryAsMuchAsOne) {
+  const auto mean_with = [](uint64_t n_instances) {
+    Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
+    setup.settings.n_instances = n_instances;
+    Flush_simulation simulation{setup};
+    (void)simulation.run(200);
+    return simulation.run(100).mean();
+  };
+  const double one = mean_with(1);
+  EXPECT_GE(mean_with(8), 0.95 * one);
+  EXPECT_GE(mean_with(64), 0.95 * one);
+}
+
 }  // namespace
 }  // namespace spw

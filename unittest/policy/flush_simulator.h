@@ -28,6 +28,7 @@ one, so that a pool of 1 TB is as quick as one of 1 GB. */
 
 #include "policy/flush0ahead.h"
 #include "policy/flush0device.h"
+#include "policy/flush0method.h"
 
 namespace spw {
 
@@ -88,11 +89,17 @@ struct Sim_setup {
   double redo_capacity{64.0 * 1024 * 1024};
 
   bool is_doublewrite{true};
-  Flush_settings settings{.is_on = true, .has_rounds = true};
+  /** There are rounds if it is on or the method is not native. */
+  Flush_settings settings{.is_on = true};
   Flush_device flush_device{Flush_device::LATENCY};
+  Flush_method method{Flush_method::NATIVE};
 
   /** innodb_ahead_flushing_max_delay_us: seconds; 0: nobody is delayed. */
   double max_delay_s{0.5};
+
+  /** Changes a second that purge makes, by the time; it takes no turns, and
+  asks for pages after each batch. */
+  std::function<double(double)> purges{};
 
   /** Dirty pages a second that are at the end of the LRU lists, and whose
   frames are needed. */
@@ -105,6 +112,9 @@ struct Sim_second {
 
   /** Age of the oldest dirty page over that of sync flushing. */
   double age;
+
+  /** Of the buffer pool: percent. */
+  double dirty_pct;
 
   /** Pages handed over for the flush lists; pages written. */
   double flushed;
@@ -166,7 +176,10 @@ struct Sim_result {
 /** One simulation. */
 class Flush_simulation {
  public:
-  explicit Flush_simulation(const Sim_setup &setup) : m_setup(setup) {
+  explicit Flush_simulation(const Sim_setup &setup)
+      : m_setup(setup), m_settings(setup.settings) {
+    m_settings.has_rounds =
+        m_settings.is_on || setup.method != Flush_method::NATIVE;
     for (size_t i = 0; i < N_KINDS; ++i) {
       m_clean[i] = setup.pages[i].n;
     }
@@ -192,6 +205,7 @@ class Flush_simulation {
         tick(&second);
       }
       second.age = age() / m_sync_age;
+      second.dirty_pct = dirty_pct();
       result.seconds.push_back(second);
     }
     result.lru_wait_s = m_lru_wait_s;
@@ -211,6 +225,9 @@ class Flush_simulation {
   /** Upstream looks for pages of the redo log's growth of so long
   (buf_flush_lsn_scan_factor). */
   static constexpr double SCAN_S = 3.0;
+
+  /** The time that a batch of purge takes. */
+  static constexpr uint64_t PURGE_TICKS = 50;
 
   static constexpr size_t N_KINDS = 2;
 
@@ -246,6 +263,7 @@ class Flush_simulation {
   void tick(Sim_second *second) {
     m_lru_due += m_setup.lru_per_s * TICK_S;
     flush(second);
+    purge();
     const double done = transact();
     write(done, second);
     checkpoint();
@@ -272,27 +290,43 @@ class Flush_simulation {
       done = std::min(done, m_waiting);
       m_waiting -= done;
     }
-    if (done > 0.0) {
-      if (m_dirty.empty() || m_n_ticks % COHORT_TICKS == 0) {
-        m_dirty.push_back({m_lsn, {}, 0.0});
-      }
-      Cohort &cohort = m_dirty.back();
-      m_lsn += done * m_setup.redo_bytes;
-      m_n_changes += done * m_setup.changes;
-      for (size_t i = 0; i < N_KINDS; ++i) {
-        if (m_setup.pages[i].n > 0.0) {
-          const double changes =
-              done * m_setup.changes * m_setup.pages[i].share;
-          const double n =
-              m_clean[i] * -std::expm1(-changes / m_setup.pages[i].n);
-          m_clean[i] -= n;
-          m_n_dirty += n;
-          cohort.n[i] += n;
-          cohort.sum += n;
-        }
+    m_n_changes += done * m_setup.changes;
+    change(done * m_setup.changes);
+    return done;
+  }
+
+  void purge() {
+    if (!m_setup.purges || is_stopped()) {
+      return;
+    }
+    change(m_setup.purges(m_now_s) * TICK_S);
+    if (m_n_ticks % PURGE_TICKS == 0) {
+      m_purge_asks =
+          std::max(m_purge_asks, flush_purge_asks(m_settings, look()));
+    }
+  }
+
+  /** Rows are changed. */
+  void change(double n_changes) {
+    if (n_changes <= 0.0) {
+      return;
+    }
+    if (m_dirty.empty() || m_n_ticks % COHORT_TICKS == 0) {
+      m_dirty.push_back({m_lsn, {}, 0.0});
+    }
+    Cohort &cohort = m_dirty.back();
+    m_lsn += n_changes * m_setup.redo_bytes / m_setup.changes;
+    for (size_t i = 0; i < N_KINDS; ++i) {
+      if (m_setup.pages[i].n > 0.0) {
+        const double n =
+            m_clean[i] * -std::expm1(-n_changes * m_setup.pages[i].share /
+                                     m_setup.pages[i].n);
+        m_clean[i] -= n;
+        m_n_dirty += n;
+        cohort.n[i] += n;
+        cohort.sum += n;
       }
     }
-    return done;
   }
 
   /** The device works for a tick. */
@@ -301,14 +335,17 @@ class Flush_simulation {
       return;
     }
     double left_s = TICK_S;
-    if (done > 0.0) {
-      /* The redo log is written by all at once who commit meanwhile. */
-      left_s -= std::min(done, TICK_S / commit_s()) / m_setup.device.iops +
-                done * m_setup.redo_bytes / m_setup.device.bytes_per_s;
-    }
+    /* The redo log is written by all at once who commit meanwhile. */
+    const double n_redo_writes = std::min(done, TICK_S / commit_s());
+    left_s -= n_redo_writes / m_setup.device.iops +
+              (m_lsn - std::exchange(m_written_lsn, m_lsn)) /
+                  m_setup.device.bytes_per_s;
+    m_n_ios += n_redo_writes;
     const double n =
         std::min(m_in_flight, std::max(left_s, 0.0) / page_cost_s());
     m_in_flight -= n;
+    m_n_ios += n;
+    m_busy_s += std::min(TICK_S, TICK_S - left_s + n * page_cost_s());
     second->written += n;
     const double of_lru = std::min(n, m_lru_in_flight);
     m_lru_in_flight -= of_lru;
@@ -360,6 +397,7 @@ class Flush_simulation {
                  m_setup.lru_per_s > 0.0 ? m_lru_due / m_setup.lru_per_s : 0.0);
     m_lru_in_flight += m_lru_due;
     m_n_handed_over += static_cast<uint64_t>(m_lru_due);
+    m_n_flushed += m_lru_due;
     m_in_flight += m_lru_due;
     m_n_lru += m_lru_due;
     m_lru_due = 0.0;
@@ -375,6 +413,7 @@ class Flush_simulation {
     }
     n = std::min(n, available);
     m_in_flight += n;
+    m_n_flushed += n;
     second->flushed += n;
     m_n_handed_over += static_cast<uint64_t>(n);
   }
@@ -385,28 +424,38 @@ class Flush_simulation {
     if (m_is_sync) {
       if (m_in_flight <= 0.0) {
         /* What makes the room that is wanted, and for SCAN_S beyond. */
-        hand_over(std::max(m_setup.settings.io_capacity,
-                           std::min(2.0 * m_setup.settings.io_capacity_max,
+        hand_over(std::max(m_settings.io_capacity,
+                           std::min(2.0 * m_settings.io_capacity_max,
                                     n_older_than(m_lsn - m_sync_age +
                                                  SCAN_S * m_lsn_avg))),
                   m_lsn, second);
       }
-      if (m_setup.settings.is_on) {
+      if (m_settings.has_rounds) {
         decide();
       }
       return;
     }
     if (m_now_s >= m_next_native_s) {
       m_next_native_s = m_now_s + 1.0;
-      m_native = native();
-      if (!m_setup.settings.is_on) {
-        hand_over(m_native, m_lsn, second);
+      const double n_native = native();
+      if (m_settings.has_rounds) {
+        const Flush_look now = look();
+        m_method.look(m_setup.method,
+                      {.now_s = now.now_s,
+                       .n_native = static_cast<uint64_t>(n_native),
+                       .n_dirty = now.n_dirty,
+                       .lsn = now.lsn,
+                       .oldest_lsn = now.oldest_lsn,
+                       .sync_age = now.sync_age,
+                       .n_flushed = static_cast<uint64_t>(m_n_flushed),
+                       .is_too_dirty = dirty_pct() > m_settings.max_dirty_pct});
+      } else {
+        hand_over(n_native, m_lsn, second);
       }
     }
-    if (m_setup.settings.is_on && m_now_s >= m_next_round_s) {
+    if (m_settings.has_rounds && m_now_s >= m_next_round_s) {
       decide();
-      m_next_round_s =
-          m_now_s + flush_next_look_s(m_setup.settings, is_writing());
+      m_next_round_s = m_now_s + flush_next_look_s(m_settings, is_writing());
       hand_over(static_cast<double>(m_decision.n_pages),
                 static_cast<double>(m_decision.lsn_limit), second);
       m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
@@ -414,24 +463,44 @@ class Flush_simulation {
     }
   }
 
+  /** @return the buffer pool and the redo log */
+  Flush_look look() const {
+    return {
+        .now_s = m_now_s,
+        .n_dirty = static_cast<uint64_t>(m_n_dirty),
+        .n_pages = static_cast<uint64_t>(m_setup.pool_bytes / SIM_PAGE_BYTES),
+        .lsn = static_cast<uint64_t>(m_lsn),
+        .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
+        .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
+        .sync_age = static_cast<uint64_t>(m_sync_age),
+        .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
+        .n_changes = static_cast<uint64_t>(m_n_changes)};
+  }
+
   void decide() {
+    Flush_look now = look();
+    now.native_per_s = m_method.pages_per_s(m_now_s);
+    now.is_native_in_parts = m_setup.method == Flush_method::NATIVE;
+    now.is_writing = is_writing();
+    now.purge_per_s =
+        now.is_writing ? m_purge_asks : std::exchange(m_purge_asks, 0.0);
     m_capacity.look(m_now_s, m_in_flight > 0.0 ? -1.0 : m_idle_since_s);
-    m_decision = m_policy.decide(
-        m_setup.settings,
-        {.now_s = m_now_s,
-         .n_dirty = static_cast<uint64_t>(m_n_dirty),
-         .n_pages = static_cast<uint64_t>(m_setup.pool_bytes / SIM_PAGE_BYTES),
-         .lsn = static_cast<uint64_t>(m_lsn),
-         .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
-         .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
-         .sync_age = static_cast<uint64_t>(m_sync_age),
-         .native_per_s = m_native,
-         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
-         .n_changes = static_cast<uint64_t>(m_n_changes),
-         .is_writing = is_writing(),
-         .device_per_s = m_setup.flush_device == Flush_device::LATENCY
-                             ? m_capacity.limit_per_s()
-                             : FLUSH_UNLIMITED});
+    if (m_setup.flush_device == Flush_device::LATENCY) {
+      now.device_per_s = m_capacity.limit_per_s();
+    } else if (m_setup.flush_device == Flush_device::UTIL &&
+               m_util.is_due(m_now_s)) {
+      m_util.look(m_now_s,
+                  {{static_cast<uint64_t>(1e3 * m_busy_s),
+                    static_cast<uint64_t>(m_n_ios)}},
+                  static_cast<uint64_t>(m_n_flushed), now.native_per_s,
+                  m_settings.io_capacity);
+    }
+    now.util_per_s = m_util.extra_per_s();
+    m_decision = m_policy.decide(m_settings, now);
+  }
+
+  double dirty_pct() const {
+    return 100.0 * m_n_dirty * SIM_PAGE_BYTES / m_setup.pool_bytes;
   }
 
   /** @return dirty pages that were changed first before an LSN */
@@ -449,18 +518,16 @@ class Flush_simulation {
   /** @return what upstream's formula asks for: pages a second (buf0flu.cc). Its
   averages are of 30 rounds; here they forget as slowly */
   double native() {
-    const Flush_settings &set = m_setup.settings;
+    const Flush_settings &set = m_settings;
     m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
     m_native_lsn = m_lsn;
-    const double dirty_pct =
-        100.0 * m_n_dirty * SIM_PAGE_BYTES / m_setup.pool_bytes;
+    const double dirty = dirty_pct();
     const double f = 100.0 * age() / m_sync_age;
     const double pct_lsn =
         f < 10.0 ? 0.0
                  : std::floor(set.io_capacity_max / set.io_capacity) * f *
                        std::sqrt(f) / 7.5;
-    const double pct =
-        std::max(dirty_pct >= 10.0 ? dirty_pct / 0.91 : 0.0, pct_lsn);
+    const double pct = std::max(dirty >= 10.0 ? dirty / 0.91 : 0.0, pct_lsn);
     const double n =
         (pct / 100.0 * set.io_capacity + m_page_avg +
          std::min(n_older_than(m_lsn - age() + SCAN_S * m_lsn_avg) / SCAN_S,
@@ -471,19 +538,22 @@ class Flush_simulation {
   }
 
   const Sim_setup m_setup;
+  Flush_settings m_settings;
   double m_sync_age;
   double m_max_age;
   double m_aggressive_age;
 
   Ahead_flush m_policy;
+  Adaptive_method m_method;
   Flush_capacity m_capacity;
+  Flush_util m_util;
   Flush_decision m_decision;
 
   uint64_t m_n_ticks{0};
   double m_now_s{0.0};
   double m_next_round_s{0.0};
   double m_next_native_s{0.0};
-  double m_native{0.0};
+  double m_purge_asks{0.0};
   bool m_is_sync{false};
 
   /** Clean pages of each kind; dirty ones, the oldest first. */
@@ -492,6 +562,7 @@ class Flush_simulation {
   double m_n_dirty{0.0};
 
   double m_lsn{1e6};
+  double m_written_lsn{1e6};
   double m_checkpoint_lsn{1e6};
   double m_checkpoint_s{0.0};
   double m_n_changes{0.0};
@@ -509,6 +580,11 @@ class Flush_simulation {
   double m_lru_wait_s{0.0};
   double m_n_lru{0.0};
   uint64_t m_n_handed_over{0};
+  double m_n_flushed{0.0};
+
+  /** What the kernel counts for the device. */
+  double m_busy_s{0.0};
+  double m_n_ios{0.0};
   double m_idle_since_s{0.0};
 };
 

@@ -324,7 +324,7 @@ class Ahead_flush {
   @param[in]  settings  what is set now
   @param[in]  look      the buffer pool and the redo log now
   @return what to do, and why. No more pages than innodb_io_capacity_max makes
-  in FLUSH_LATE_INTERVALS */
+  in FLUSH_LATE_INTERVALS, or as many of each instance */
   Flush_decision decide(const Flush_settings &settings,
                         const Flush_look &look) {
     const double passed_s =
@@ -344,7 +344,13 @@ class Ahead_flush {
     }
     const double per_s = pages_per_s(settings, look, &decision);
     m_due_s += passed_s;
-    const double most_s = FLUSH_LATE_INTERVALS * settings.interval_s;
+    /* A round is no less than a page of each instance. */
+    const double round_s =
+        per_s > 0.0
+            ? std::max(settings.interval_s,
+                       static_cast<double>(settings.n_instances) / per_s)
+            : settings.interval_s;
+    const double most_s = FLUSH_LATE_INTERVALS * round_s;
     const double over_s = std::max(0.0, m_due_s - most_s);
     decision.lost_s = look.is_back ? 0.0 : over_s;
     m_due_s -= over_s;
