@@ -133,6 +133,16 @@ TEST(AheadFlush, UpstreamsOwnRateIsSpread) {
   EXPECT_EQ(decide_at(ON, look).n_pages, 10u);
 }
 
+TEST(AheadFlush, PartsOfTheCapacityArePartsOfWhatTheDeviceCarries) {
+  Flush_look dirty = look_at(0.0, 0.0, 45'001);
+  dirty.device_per_s = 100.0;
+  EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
+  Flush_look purge = look_at(0.0, 0.0);
+  purge.device_per_s = 100.0;
+  purge.purge_per_s = flush_purge_asks(ON, look_at(0.0, 100.0));
+  EXPECT_EQ(decide_at(ON, purge).n_pages, 2u);
+}
+
 TEST(AheadFlush, PurgeIsHeardOnceAndWithinTheLimits) {
   Flush_look look = look_at(0.0, 0.0);
   look.purge_per_s = 300.0;

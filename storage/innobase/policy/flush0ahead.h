@@ -421,11 +421,11 @@ class Ahead_flush {
         std::min(settings.io_capacity_max, look.device_per_s);
     const double limit =
         std::max(carried - m_lru_per_s, carried * FLUSH_LEAST_SHARE);
-    /* Where less than innodb_io_capacity is carried, it is parts of that. */
-    const double part = look.is_native_in_parts
-                            ? std::min(1.0, carried / settings.io_capacity)
-                            : 1.0;
-    double rate = std::min(limit, look.native_per_s * part);
+    /* Where less than innodb_io_capacity is carried, parts of it are parts of
+    that. */
+    const double part = std::min(1.0, carried / settings.io_capacity);
+    double rate = std::min(
+        limit, look.native_per_s * (look.is_native_in_parts ? part : 1.0));
     const double rate_of_native = rate;
     const bool is_device = look.device_per_s < settings.io_capacity_max;
     decision->reason = rate > 0.0 ? Flush_reason::NATIVE : Flush_reason::BELOW;
@@ -438,13 +438,13 @@ class Ahead_flush {
         decision->reason = reason;
       }
     };
-    raise(std::min(flush_share_per_s(settings, excess.dirty), limit),
+    raise(std::min(flush_share_per_s(settings, excess.dirty) * part, limit),
           Flush_reason::DIRTY);
     if (look.util_per_s > 0.0 && std::max(excess.dirty, excess.age) > 0.0) {
       raise(std::min(rate_of_native + look.util_per_s, limit),
             Flush_reason::UTIL);
     }
-    raise(std::min(look.purge_per_s, limit), Flush_reason::PURGE);
+    raise(std::min(look.purge_per_s * part, limit), Flush_reason::PURGE);
     if (excess.age > 0.0) {
       const double wanted = for_age(settings, look, excess.age);
       raise(std::min(wanted, limit), wanted <= limit ? Flush_reason::AGE
