@@ -1,0 +1,116 @@
+"""With nothing set, what is flushed is what upstream's formula makes of what it looks at, second by second: on stock,
+which shows that the formula here is upstream's, and on the fork."""
+
+import sys
+import threading
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from scratch import FORK, STOCK, Scratch
+
+IO_CAPACITY = 2000
+IO_CAPACITY_MAX = 6000
+OPTIONS = (
+    "--innodb-monitor-enable=buffer_flush_%",
+    f"--innodb-io-capacity={IO_CAPACITY}",
+    f"--innodb-io-capacity-max={IO_CAPACITY_MAX}",
+    "--innodb-buffer-pool-size=256M",
+    "--innodb-flush-method=fsync",
+    "--innodb-flushing-avg-loops=3",
+    "--innodb-max-dirty-pages-pct-lwm=1",
+    "--innodb-max-dirty-pages-pct=10",
+    "--skip-log-bin",
+)
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(6000) NOT NULL) CHARSET latin1;
+INSERT INTO d.t (a) VALUES (REPEAT('a', 6000)), (REPEAT('b', 6000)), (REPEAT('c', 6000)), (REPEAT('d', 6000));
+INSERT INTO d.t (a) SELECT x.a FROM d.t x, d.t y, d.t z, d.t v, d.t w;
+"""
+SAMPLE = """
+SELECT name, count FROM information_schema.innodb_metrics WHERE name IN ('buffer_flush_n_to_flush_requested',
+  'buffer_flush_n_to_flush_by_age', 'buffer_flush_pct_for_dirty', 'buffer_flush_pct_for_lsn',
+  'buffer_flush_avg_page_rate', 'buffer_flush_adaptive_total_pages', 'buffer_flush_adaptive',
+  'buffer_flush_sync_total_pages')
+"""
+DECISIONS = 12
+SECONDS = 120
+
+
+def formula(decision):
+    """Pages: the mean of three rates, which are a part of innodb_io_capacity, what was flushed lately, and what the
+    redo log's growth asks for."""
+    part = IO_CAPACITY * max(decision["pct_for_dirty"], decision["pct_for_lsn"]) // 100
+    by_age = min(decision["n_to_flush_by_age"], 2 * IO_CAPACITY_MAX)
+    return min((part + decision["avg_page_rate"] + by_age) // 3, IO_CAPACITY_MAX)
+
+
+class FlushDecisions(unittest.TestCase):
+    def sample(self, scratch):
+        """The metrics, all of the same decision: between two of them is a second."""
+        while True:
+            first = scratch.sql(SAMPLE)
+            if scratch.sql(SAMPLE) == first:
+                lines = (line.split("\t") for line in first.splitlines())
+                return {name.removeprefix("buffer_flush_"): int(count) for name, count in lines}
+
+    def recorded(self, mysqld):
+        """Decisions of a server under a load, and with each what the pass that followed has flushed."""
+        scratch = self.enterContext(Scratch("/dev/shm"))
+        scratch.initialise(mysqld)
+        scratch.start(mysqld, *OPTIONS)
+        scratch.sql(SETUP)
+        is_done = threading.Event()
+
+        def write():
+            number = 0
+            while not is_done.wait(0.1):
+                number += 1
+                scratch.sql(f"UPDATE d.t SET a = REPEAT(CHAR(97 + {number} % 26), 6000) WHERE id % 8 = {number} % 8")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        decisions = []
+        try:
+            last = self.sample(scratch)
+            begin = last_time = time.monotonic()
+            while len(decisions) < DECISIONS:
+                now = self.sample(scratch)
+                now_time = time.monotonic()
+                self.assertLess(now_time, begin + SECONDS, f"{len(decisions)} decisions in {SECONDS} s")
+                # Looked at twice within half a second, it is the pass of that decision and not of the next.
+                if now["adaptive"] == last["adaptive"] + 1 and now_time - last_time < 0.5:
+                    flushed = now["adaptive_total_pages"] - last["adaptive_total_pages"]
+                    decisions.append(now | {"flushed": flushed})
+                last, last_time = now, now_time
+                time.sleep(0.05)
+        finally:
+            is_done.set()
+            writer.join()
+        self.assertEqual(scratch.end(), 0)
+        return decisions
+
+    def check(self, mysqld):
+        decisions = self.recorded(mysqld)
+        for decision in decisions:
+            requested = decision["n_to_flush_requested"]
+            self.assertEqual(requested, formula(decision), decision)
+            # Of one buffer pool instance upstream wants what is young enough and one page more, in parts of the former.
+            by_age = decision["n_to_flush_by_age"]
+            self.assertGreaterEqual(decision["flushed"], requested, decision)
+            self.assertLessEqual(decision["flushed"], (by_age + 1) * requested // by_age + 1, decision)
+            self.assertEqual(decision["sync_total_pages"], 0, decision)
+        self.assertGreater(len({decision["n_to_flush_requested"] for decision in decisions}), DECISIONS // 2)
+        self.assertTrue(any(decision["avg_page_rate"] > 0 for decision in decisions))
+
+    def test_stock(self):
+        self.check(STOCK)
+
+    def test_fork(self):
+        self.check(FORK)
+
+
+if __name__ == "__main__":
+    unittest.main()
