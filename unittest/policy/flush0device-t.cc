@@ -186,6 +186,16 @@ TEST(FlushCapacity, WhatWasBeforeTheFirstLookIsOfNoWindow) {
   EXPECT_EQ(capacity.limit_per_s(), FLUSH_FIRST_PER_S);
 }
 
+TEST(FlushCapacity, AfterAPauseItIsBackSoon) {
+  Flusher flusher{0.02};
+  (void)flusher.run({1000.0, 0.001}, 1e9, 120.0);
+  const double before = flusher.capacity.limit_per_s();
+  (void)flusher.run({300.0, 0.001}, 1e9, 3.0);
+  EXPECT_LE(flusher.capacity.limit_per_s(), 0.55 * before);
+  (void)flusher.run({1000.0, 0.001}, 1e9, 6.0);
+  EXPECT_GE(flusher.capacity.limit_per_s(), 0.75 * before);
+}
+
 TEST(FlushCapacity, AStallHalvesItOnce) {
   Flusher flusher{0.02};
   (void)flusher.run({1000.0, 0.001}, 1e9, 60.0);

@@ -17,6 +17,7 @@ How many pages a second the device carries, learned from what it does. */
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "flush0ahead.h"
@@ -63,6 +64,15 @@ first was too much by the other (as TCP's slow start does, RFC 5681). Where it
 was too much it is at most halved. */
 constexpr double FLUSH_GROWTH = 1.05;
 constexpr double FLUSH_FIRST_GROWTH = 2.0;
+
+/** Up to this part of what was too much last it grows by this factor, so that
+what a pause of the server or of the device has brought down does not stay for
+long; where the device does carry less, it is too much at once and the part is
+of less (as TCP's CUBIC comes back to its W_max, RFC 9438). Measured: after a
+second in which other programs took the processors it stayed below three
+quarters of what was carried for 10 s. */
+constexpr double FLUSH_BACK_SHARE = 0.75;
+constexpr double FLUSH_BACK_GROWTH = 1.25;
 
 /** What may be flushed at first, and at the least: pages a second. Any
 solid-state disk carries the one, any disk the other. */
@@ -140,17 +150,34 @@ class Flush_capacity {
   void close(double passed_s) {
     const double written_per_s = static_cast<double>(m_n_pages) / passed_s;
     const double share = m_writing_s / passed_s;
+    const bool was_too_much = std::exchange(m_is_too_much, false);
     if (m_n_pages != 0 && (m_lost_s >= FLUSH_LOST_SHARE * passed_s ||
                            share >= FLUSH_SHRINK_SHARE)) {
       if (m_is_bound || written_per_s >= FLUSH_TELLING_SHARE * m_limit_per_s) {
+        /* Where it comes down step by step it is what it came down from. */
+        if (!was_too_much) {
+          m_too_much_per_s = m_limit_per_s;
+        }
+        m_is_too_much = true;
         m_limit_per_s =
             std::max({written_per_s, m_limit_per_s / 2.0, FLUSH_LEAST_PER_S});
         m_is_found = true;
       }
     } else if (m_is_bound && share < FLUSH_GROW_SHARE) {
-      m_limit_per_s *= m_is_found ? FLUSH_GROWTH : FLUSH_FIRST_GROWTH;
+      m_limit_per_s *= growth();
     }
     forget();
+  }
+
+  /** @return by which factor what may be flushed grows */
+  double growth() const {
+    if (!m_is_found) {
+      return FLUSH_FIRST_GROWTH;
+    }
+    return m_limit_per_s * FLUSH_BACK_GROWTH <=
+                   FLUSH_BACK_SHARE * m_too_much_per_s
+               ? FLUSH_BACK_GROWTH
+               : FLUSH_GROWTH;
   }
 
   /** A window begins. */
@@ -163,8 +190,10 @@ class Flush_capacity {
 
   double m_limit_per_s{FLUSH_FIRST_PER_S};
 
-  /** It was too much once. */
+  /** It was too much once; in the last window; what was too much last. */
   bool m_is_found{false};
+  bool m_is_too_much{false};
+  double m_too_much_per_s{0.0};
 
   /** Pages are being written: since when, and when the last ones were handed
   over. */
