@@ -45,7 +45,8 @@ START = time.monotonic()
 # The tests of ours that CI runs with InnoDB's assertions: pages through all arrays, crash and recovery, and those that
 # need a debug build.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
-               "spillway.extent_size_clone", "spillway.extent_size_crash", "spillway.extent_size_ddl"]  # fmt: skip
+               "spillway.extent_size_clone", "spillway.extent_size_crash", "spillway.extent_size_ddl",
+               "spillway.ahead_flush_ddl", "spillway.ahead_flush_stale"]  # fmt: skip
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.
 BENCH_TESTS = [

@@ -137,6 +137,9 @@ TEST(AheadFlush, PartsOfTheCapacityArePartsOfWhatTheDeviceCarries) {
   Flush_look dirty = look_at(0.0, 0.0, 45'001);
   dirty.device_per_s = 100.0;
   EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
+  /* Nothing is known of it. */
+  dirty.is_device_seen = false;
+  EXPECT_EQ(decide_at(ON, dirty).n_pages, 10u);
   Flush_look purge = look_at(0.0, 0.0);
   purge.device_per_s = 100.0;
   purge.purge_per_s = flush_purge_asks(ON, look_at(0.0, 100.0));
@@ -180,8 +183,23 @@ TEST(AheadFlush, AtAHighAgeAllIsFlushedThatTheLimitsAllow) {
 }
 
 TEST(AheadFlush, PagesThatAreYoungerThanTheThresholdStay) {
-  const Flush_look look = look_at(0.0, 90.0);
+  Flush_look look = look_at(0.0, 90.0);
   EXPECT_EQ(decide_at(ON, look).lsn_limit, look.lsn - look.sync_age * 60 / 100);
+  /* The oldest may be younger than it is said to be; then others are, too. */
+  look.order_lag = 2'000'000;
+  EXPECT_EQ(decide_at(ON, look).lsn_limit,
+            look.lsn - look.sync_age * 60 / 100 + look.order_lag);
+  look.order_lag = look.sync_age;
+  EXPECT_EQ(decide_at(ON, look).lsn_limit, look.lsn);
+}
+
+TEST(AheadFlush, WithoutPagesThatAreOldEnoughItIsNotTheDevice) {
+  Flush_decision decision{.n_pages = 50, .is_at_device = true};
+  EXPECT_TRUE(flush_was_at_device(decision, 50));
+  EXPECT_TRUE(flush_was_at_device(decision, 25));
+  EXPECT_FALSE(flush_was_at_device(decision, 24));
+  decision.is_at_device = false;
+  EXPECT_FALSE(flush_was_at_device(decision, 50));
 }
 
 TEST(AheadFlush, NothingIsHandedOverWhileTheLastPagesAreWritten) {
@@ -219,8 +237,8 @@ TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {
   look.is_back = true;
   const Flush_decision decision = policy.decide(ON, look);
   EXPECT_EQ(decision.lost_s, 0.0);
-  EXPECT_NEAR(static_cast<double>(decision.n_pages),
-              200.0 * FLUSH_LATE_INTERVALS, 1.0);
+  EXPECT_NEAR(static_cast<double>(decision.n_pages), 2000.0 * FLUSH_BACK_S,
+              1.0);
 }
 
 TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThem) {

@@ -17,18 +17,19 @@ namespace {
 
 constexpr uint64_t SYNC_AGE = 40'000'000;
 
-/** Ten minutes of a steady load: 1 MB a second goes to the redo log, and 100
+/** A steady load: 1 MB a second goes to the redo log, and 100
 pages are made dirty and flushed.
+@param[in]  seconds       for so long
 @param[in]  method        the method
 @param[in]  share         the age over that of sync flushing
 @param[in]  n_native      what upstream's formula asks for: pages
 @param[in]  is_too_dirty  whether too many pages are dirty
 @return what is asked for at the end: pages a second */
-double after_a_while(Flush_method method, double share, uint64_t n_native,
-                     bool is_too_dirty = false) {
+double after(uint64_t seconds, Flush_method method, double share,
+             uint64_t n_native, bool is_too_dirty = false) {
   Adaptive_method policy;
   double pages = 0.0;
-  for (uint64_t i = 1; i <= 600; ++i) {
+  for (uint64_t i = 1; i <= seconds; ++i) {
     const uint64_t lsn = 1'000'000'000 + i * 1'000'000;
     policy.look(method,
                 {.now_s = static_cast<double>(i),
@@ -46,21 +47,21 @@ double after_a_while(Flush_method method, double share, uint64_t n_native,
 
 TEST(AdaptiveMethod, NativeIsUpstreams) {
   for (const uint64_t n_native : {0, 1, 123456}) {
-    EXPECT_EQ(after_a_while(Flush_method::NATIVE, 0.7, n_native), n_native);
+    EXPECT_EQ(after(600, Flush_method::NATIVE, 0.7, n_native), n_native);
   }
 }
 
 TEST(AdaptiveMethod, EstimateFollowsTheRedoLogFromAQuarterOn) {
-  EXPECT_EQ(after_a_while(Flush_method::ESTIMATE, 0.25, 500), 0.0);
+  EXPECT_EQ(after(600, Flush_method::ESTIMATE, 0.25, 500), 0.0);
   /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
-  EXPECT_NEAR(after_a_while(Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
 }
 
 TEST(AdaptiveMethod, KeepAverageFollowsWhatIsMadeDirty) {
-  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
   /* Less below half of the age, more above. */
-  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.25, 500), 50.0, 0.1);
-  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.75, 500), 150.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.25, 500), 50.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.75, 500), 150.0, 0.1);
 }
 
 TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
@@ -99,12 +100,21 @@ TEST(AdaptiveMethod, WhatWasAskedForHoldsForTwoSeconds) {
                                      .is_too_dirty = false});
   EXPECT_EQ(policy.pages_per_s(1001.9), 500.0);
   EXPECT_EQ(policy.pages_per_s(1002.0), 0.0);
+  /* The pass has taken long. */
+  policy.pass_done(1003.0);
+  EXPECT_EQ(policy.pages_per_s(1004.9), 500.0);
+  EXPECT_EQ(policy.pages_per_s(1005.0), 0.0);
+}
+
+TEST(AdaptiveMethod, AveragesAreRightFromTheBeginOn) {
+  /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
+  EXPECT_NEAR(after(3, Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
+  EXPECT_NEAR(after(3, Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
 }
 
 TEST(AdaptiveMethod, TooManyDirtyPagesAreUpstreamsMatter) {
-  EXPECT_NEAR(after_a_while(Flush_method::ESTIMATE, 0.1, 500, true), 500.0,
-              0.1);
-  EXPECT_NEAR(after_a_while(Flush_method::KEEP_AVERAGE, 0.5, 500, true), 500.0,
+  EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.1, 500, true), 500.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500, true), 500.0,
               0.1);
 }
 

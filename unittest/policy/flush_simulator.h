@@ -241,9 +241,19 @@ class Flush_simulation {
     double sum;
   };
 
-  /** The age of the oldest dirty page. */
+  /** innodb_buf_flush_list_added_size, by default. */
+  static constexpr double ORDER_LAG = 2.0 * 1024 * 1024;
+
+  /** The LSN of the oldest dirty page. */
+  double oldest_lsn() const {
+    return m_dirty.empty() ? m_lsn : m_dirty.front().lsn;
+  }
+
+  /** The age of the oldest dirty page, as far as upstream knows it. */
   double age() const {
-    return m_dirty.empty() ? 0.0 : m_lsn - m_dirty.front().lsn;
+    return m_dirty.empty()
+               ? 0.0
+               : m_lsn - std::max(m_checkpoint_lsn, oldest_lsn() - ORDER_LAG);
   }
 
   bool is_stopped() const { return m_lsn - m_checkpoint_lsn > m_max_age; }
@@ -424,11 +434,12 @@ class Flush_simulation {
     if (m_is_sync) {
       if (m_in_flight <= 0.0) {
         /* What makes the room that is wanted, and for SCAN_S beyond. */
-        hand_over(std::max(m_settings.io_capacity,
-                           std::min(2.0 * m_settings.io_capacity_max,
-                                    n_older_than(m_lsn - m_sync_age +
-                                                 SCAN_S * m_lsn_avg))),
-                  m_lsn, second);
+        hand_over(
+            std::max(m_settings.io_capacity,
+                     std::min(2.0 * m_settings.io_capacity_max,
+                              n_older_than(m_lsn - m_sync_age + ORDER_LAG +
+                                           SCAN_S * m_lsn_avg))),
+            m_lsn, second);
       }
       if (m_settings.has_rounds) {
         decide();
@@ -472,6 +483,7 @@ class Flush_simulation {
         .lsn = static_cast<uint64_t>(m_lsn),
         .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
         .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
+        .order_lag = static_cast<uint64_t>(ORDER_LAG),
         .sync_age = static_cast<uint64_t>(m_sync_age),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
         .n_changes = static_cast<uint64_t>(m_n_changes)};
@@ -487,6 +499,7 @@ class Flush_simulation {
     m_capacity.look(m_now_s, m_in_flight > 0.0 ? -1.0 : m_idle_since_s);
     if (m_setup.flush_device == Flush_device::LATENCY) {
       now.device_per_s = m_capacity.limit_per_s();
+      now.is_device_seen = m_capacity.pages_per_s() != 0.0;
     } else if (m_setup.flush_device == Flush_device::UTIL &&
                m_util.is_due(m_now_s)) {
       m_util.look(m_now_s,
@@ -522,7 +535,7 @@ class Flush_simulation {
     m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
     m_native_lsn = m_lsn;
     const double dirty = dirty_pct();
-    const double f = 100.0 * age() / m_sync_age;
+    const double f = 100.0 * (m_lsn - oldest_lsn()) / m_sync_age;
     const double pct_lsn =
         f < 10.0 ? 0.0
                  : std::floor(set.io_capacity_max / set.io_capacity) * f *
@@ -530,7 +543,7 @@ class Flush_simulation {
     const double pct = std::max(dirty >= 10.0 ? dirty / 0.91 : 0.0, pct_lsn);
     const double n =
         (pct / 100.0 * set.io_capacity + m_page_avg +
-         std::min(n_older_than(m_lsn - age() + SCAN_S * m_lsn_avg) / SCAN_S,
+         std::min(n_older_than(oldest_lsn() + SCAN_S * m_lsn_avg) / SCAN_S,
                   2.0 * set.io_capacity_max)) /
         3.0;
     m_page_avg += (n - m_page_avg) / 30.0;

@@ -47,7 +47,16 @@ constexpr int64_t LEAST_SLEEP_NS = 50'000;
 killed, or that there is no limit any more. */
 constexpr int64_t SLICE_NS = 100'000'000;
 
+/** What was decided longer ago, nanoseconds, is of another time: the
+coordinator decides at least once a second (innodb_ahead_flushing_interval_ms),
+but where a pass of its own takes longer, as those of sync flushing can. */
+constexpr int64_t TURN_HOLDS_NS = 2'000'000'000;
+
+/** What each change is given, and when that was decided. */
 std::atomic<double> s_turn_us{0.0};
+std::atomic<int64_t> s_turn_ns{0};
+
+/** When the next change may begin. */
 std::atomic<int64_t> s_next_ns{0};
 
 std::atomic<uint64_t> s_n_changes{0};
@@ -57,6 +66,14 @@ std::atomic<uint64_t> s_delay_us{0};
 int64_t now_ns() {
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch())
       .count();
+}
+
+/** @param[in]  now  now
+@return what each change is given: microseconds; 0 if there is no limit */
+double turn_at(int64_t now) {
+  return now - s_turn_ns.load(std::memory_order_relaxed) > TURN_HOLDS_NS
+             ? 0.0
+             : s_turn_us.load(std::memory_order_relaxed);
 }
 
 /** @return whether this thread works for a user, or as one does on a replica */
@@ -77,7 +94,7 @@ bool may_wait_for(const dict_table_t *table) {
 
 void sleep_until(const THD *thd, int64_t begin_ns) {
   for (int64_t now = now_ns();
-       now < begin_ns && !thd->is_killed() && s_turn_us != 0.0 &&
+       now < begin_ns && !thd->is_killed() && turn_at(now) != 0.0 &&
        ahead_flushing && ahead_flushing_max_delay_us != 0 &&
        srv_shutdown_state.load() == SRV_SHUTDOWN_NONE;
        now = now_ns()) {
@@ -90,6 +107,7 @@ void sleep_until(const THD *thd, int64_t begin_ns) {
 
 void redo_set_turn(double turn_us) {
   s_turn_us.store(turn_us, std::memory_order_relaxed);
+  s_turn_ns.store(now_ns(), std::memory_order_relaxed);
   if (turn_us == 0.0) {
     s_next_ns.store(0, std::memory_order_relaxed);
   }
@@ -111,11 +129,11 @@ void redo_delay(trx_t *trx, const dict_table_t *table) {
   }
   s_n_changes.fetch_add(1, std::memory_order_relaxed);
   const auto max_delay_us = static_cast<int64_t>(ahead_flushing_max_delay_us);
-  const double turn_us = s_turn_us.load(std::memory_order_relaxed);
+  const int64_t now = now_ns();
+  const double turn_us = turn_at(now);
   if (max_delay_us == 0 || turn_us == 0.0) {
     return;
   }
-  const int64_t now = now_ns();
   int64_t next_ns = s_next_ns.load(std::memory_order_relaxed);
   Redo_turn turn;
   do {
@@ -125,10 +143,13 @@ void redo_delay(trx_t *trx, const dict_table_t *table) {
   if (turn.begin_ns - now < LEAST_SLEEP_NS) {
     return;
   }
-  /* innodb_thread_concurrency: others may work meanwhile. The next row enters
-  again. */
+  /* innodb_thread_concurrency: others may work meanwhile. */
+  const bool is_inside = trx->declared_to_be_inside_innodb;
   srv_conc_force_exit_innodb(trx);
   sleep_until(thd, turn.begin_ns);
+  if (is_inside) {
+    srv_conc_force_enter_innodb(trx);
+  }
   s_n_delays.fetch_add(1, std::memory_order_relaxed);
   s_delay_us.fetch_add((now_ns() - now) / 1000, std::memory_order_relaxed);
 }

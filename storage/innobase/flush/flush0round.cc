@@ -72,8 +72,8 @@ Flush_decision s_round;
 /** The last pass was for a round. */
 bool s_was_round = false;
 
-/** Pages of the flush lists that rounds have flushed and upstream's formula has
-not been told of. */
+/** Pages of the flush lists that rounds, and the last pass of sync flushing
+before them, have flushed and upstream's formula has not been told of. */
 ulint s_n_untold = 0;
 
 /** Since when pages of this pass may be being written. */
@@ -100,14 +100,15 @@ double seconds_of(steady_clock::time_point time) {
   return duration<double>(time.time_since_epoch()).count();
 }
 
-/** @return the method, where upstream's adaptive flushing is not switched off
- */
+/** @return the method, where upstream's adaptive flushing is not switched off;
+without a redo log it has a formula that does not go by it */
 Flush_method method() {
-  return srv_adaptive_flushing
+  return srv_adaptive_flushing && mtr_t::s_logging.is_enabled()
              ? static_cast<Flush_method>(adaptive_flushing_method)
              : Flush_method::NATIVE;
 }
 
+/** @return whether the page cleaners flush in rounds */
 bool has_rounds() {
   return !srv_read_only_mode &&
          (ahead_flushing || method() != Flush_method::NATIVE);
@@ -145,6 +146,7 @@ Flush_look look_at(steady_clock::time_point now) {
           .lsn = lsn,
           .oldest_lsn = oldest == 0 ? lsn : std::min(lsn, oldest),
           .checkpoint_lsn = redo.lsn_last_checkpoint,
+          .order_lag = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
           .is_native_in_parts = method() == Flush_method::NATIVE,
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages,
@@ -206,6 +208,7 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   if (ahead_flushing &&
       ahead_flushing_device == static_cast<ulong>(Flush_device::LATENCY)) {
     look.device_per_s = s_capacity.limit_per_s();
+    look.is_device_seen = s_capacity.pages_per_s() != 0.0;
   }
   const Flush_settings set = settings();
   const Flush_decision decision = s_policy.decide(set, look);
@@ -225,9 +228,6 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
 /** Count a round.
 @param[in]  decision  what is decided for it */
 void note_round(const Flush_decision &decision) {
-  if (!decision.is_round) {
-    return;
-  }
   s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
       1, std::memory_order_relaxed);
   if (decision.reason > Flush_reason::NATIVE &&
@@ -238,11 +238,15 @@ void note_round(const Flush_decision &decision) {
 
 /** Note what a pass of the coordinator's loop has flushed.
 @param[in]  decision  what was decided for it; nothing if it was upstream's
-@param[in]  n_pages   pages */
-void note_batch(const Flush_decision &decision, ulint n_pages) {
+@param[in]  n_list    pages of the flush lists
+@param[in]  n_lru     pages of the LRU lists */
+void note_batch(const Flush_decision &decision, ulint n_list, ulint n_lru) {
+  if (decision.is_round) {
+    note_round(decision);
+  }
   const auto now = steady_clock::now();
-  s_capacity.round(seconds_of(s_batch_begin), seconds_of(now), n_pages,
-                   decision.lost_s, decision.is_at_device);
+  s_capacity.round(seconds_of(s_batch_begin), seconds_of(now), n_list + n_lru,
+                   decision.lost_s, flush_was_at_device(decision, n_list));
   s_batch_begin = now;
 }
 
@@ -298,14 +302,13 @@ bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
     }
     s_batch_begin = now;
     s_round = decide(now, false);
-    note_round(s_round);
     has_looked = true;
     if (flush_ahead_is_due()) {
       s_was_round = true;
       *ret_sleep = 0;
       return true;
     }
-    note_batch(std::exchange(s_round, {}), 0);
+    note_batch(std::exchange(s_round, {}), 0, 0);
   }
   if (!has_rounds()) {
     let_go();
@@ -353,10 +356,15 @@ void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
              n_list);
   flush_done(Flush_cause::LRU, n_lru);
   if (has_rounds()) {
-    s_n_untold += round.n_pages == 0 ? 0 : n_list;
-    note_batch(round, n_list + n_lru);
+    note_batch(round, n_list, n_lru);
     if (is_sync) {
+      /* Upstream has been told of what was before. */
+      s_n_untold = n_list;
       (void)decide(s_batch_begin, true);
+    } else if (round.n_pages != 0) {
+      s_n_untold += n_list;
+    } else {
+      s_method.pass_done(seconds_of(s_batch_begin));
     }
   }
   note_sync(is_sync);

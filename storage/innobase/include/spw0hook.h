@@ -308,7 +308,8 @@ second is over.
 @param[in]   loop_start  when its second has begun
 @param[in]   sig_count   of buf_flush_event
 @param[out]  ret_sleep   OS_SYNC_TIME_EXCEEDED if the second is over, else 0
-@return whether it has waited; it has not if there are no rounds */
+@return whether it has come to one of these; if there are no rounds, or the
+server shuts down, it has not */
 bool flush_ahead_wait(std::chrono::steady_clock::time_point loop_start,
                       int64_t sig_count, ulint *ret_sleep);
 
@@ -326,14 +327,14 @@ void flush_ahead_round(ulint *n_pages, uint64_t *lsn_limit);
 
 /** What upstream's formula is told that it has had flushed.
 @param[in]  n_pages  pages of the last pass
-@return those of the rounds since the last call, if there were any; else
-n_pages. Called by the coordinator. */
+@return those of the rounds since the last call, if they are more; else n_pages.
+Called by the coordinator. */
 ulint flush_last_pages(ulint n_pages);
 
 /** Upstream's formula has been asked.
 @param[in]  n_pages  the pages that it recommends for a second
-@return how many to flush now: as many; none if innodb_ahead_flushing is ON, as
-its rounds flush them over the second. Called by the coordinator. */
+@return how many to flush now: as many; none if there are rounds, which flush
+them over the second. Called by the coordinator. */
 ulint flush_recommended(ulint n_pages);
 
 /** Note what a round of the page cleaners, that was not idle, has flushed.

@@ -65,6 +65,11 @@ less where a batch costs much whatever its size, and what is longer in coming is
 lost. */
 constexpr double FLUSH_LATE_INTERVALS = 2.0;
 
+/** What the flusher has had to do besides, which can take longer than any
+round, as it waits for what the LRU lists need, costs no more than this: in each
+pass upstream flushes what is due in a second, however late it is. Seconds. */
+constexpr double FLUSH_BACK_S = 1.0;
+
 /** Where the last round's writes are not done when the next one is due, so much
 of an interval passes before the next look. */
 constexpr double FLUSH_LOOK_INTERVALS = 0.1;
@@ -180,6 +185,11 @@ struct Flush_look {
   uint64_t oldest_lsn{0};
   uint64_t checkpoint_lsn{0};
 
+  /** Pages may have been changed first by so much later than oldest_lsn says,
+as they are not in the order of their changes
+(innodb_buf_flush_list_added_size): bytes of LSN. */
+  uint64_t order_lag{0};
+
   /** The age at which pages are flushed at any price: bytes of LSN. */
   uint64_t sync_age{0};
 
@@ -208,9 +218,11 @@ struct Flush_look {
   for the device to answer for. */
   bool is_back{false};
 
-  /** What the device carries: pages a second; FLUSH_UNLIMITED if that is not
-  known. */
+  /** What may be flushed as the device carries it: pages a second;
+  FLUSH_UNLIMITED if there is no such limit. It has been seen, or is where to
+  begin. */
   double device_per_s{FLUSH_UNLIMITED};
+  bool is_device_seen{true};
 };
 
 /** What is done; with nothing set, nothing. */
@@ -245,6 +257,15 @@ struct Flush_decision {
 @return the age of the oldest dirty page: bytes of LSN; 0 if there is none */
 inline double flush_age(const Flush_look &look) {
   return static_cast<double>(look.lsn - std::min(look.lsn, look.oldest_lsn));
+}
+
+/** @param[in]  decision  what was decided for a round
+@param[in]  n_list    pages of the flush lists that it has flushed
+@return whether it was the device that let no more be flushed. Where there were
+no more pages that are old enough it was not */
+inline bool flush_was_at_device(const Flush_decision &decision,
+                                uint64_t n_list) {
+  return decision.is_at_device && 2 * n_list >= decision.n_pages;
 }
 
 /** How far a look is above the thresholds. */
@@ -324,7 +345,8 @@ class Ahead_flush {
   @param[in]  settings  what is set now
   @param[in]  look      the buffer pool and the redo log now
   @return what to do, and why. No more pages than innodb_io_capacity_max makes
-  in FLUSH_LATE_INTERVALS, or as many of each instance */
+  in FLUSH_LATE_INTERVALS, or as many of each instance; where the flusher is
+  back from something else than it makes in FLUSH_BACK_S */
   Flush_decision decide(const Flush_settings &settings,
                         const Flush_look &look) {
     const double passed_s =
@@ -350,7 +372,8 @@ class Ahead_flush {
             ? std::max(settings.interval_s,
                        static_cast<double>(settings.n_instances) / per_s)
             : settings.interval_s;
-    const double most_s = FLUSH_LATE_INTERVALS * round_s;
+    const double most_s = std::max(FLUSH_LATE_INTERVALS * round_s,
+                                   look.is_back ? FLUSH_BACK_S : 0.0);
     const double over_s = std::max(0.0, m_due_s - most_s);
     decision.lost_s = look.is_back ? 0.0 : over_s;
     m_due_s -= over_s;
@@ -423,7 +446,9 @@ class Ahead_flush {
         std::max(carried - m_lru_per_s, carried * FLUSH_LEAST_SHARE);
     /* Where less than innodb_io_capacity is carried, parts of it are parts of
     that. */
-    const double part = std::min(1.0, carried / settings.io_capacity);
+    const double part = look.is_device_seen
+                            ? std::min(1.0, carried / settings.io_capacity)
+                            : 1.0;
     double rate = std::min(
         limit, look.native_per_s * (look.is_native_in_parts ? part : 1.0));
     const double rate_of_native = rate;
@@ -465,9 +490,10 @@ class Ahead_flush {
     decision->is_at_device = is_device && rate >= limit;
     if (decision->reason >= Flush_reason::AGE) {
       /* Younger pages are not what is needed, and will be changed again. */
+      const auto young = static_cast<uint64_t>(
+          static_cast<double>(look.sync_age) * settings.age_pct / 100.0);
       decision->lsn_limit =
-          look.lsn - static_cast<uint64_t>(static_cast<double>(look.sync_age) *
-                                           settings.age_pct / 100.0);
+          std::min(look.lsn, look.lsn - young + look.order_lag);
     }
     return rate;
   }

@@ -41,8 +41,9 @@ constexpr double FLUSH_ESTIMATE_SHARE = 0.25;
 constexpr double FLUSH_AVERAGE_S = 30.0;
 constexpr double FLUSH_AVERAGE_SHARE = 0.5;
 
-/** What was asked for holds for so long, then upstream asks for nothing any
-more: it is asked once a second, and not where the server is idle. Seconds. */
+/** What was asked for holds for so long after the pass of the page cleaners in
+which it was; then upstream asks for nothing any more: it is asked once a
+second, and not where the server is idle. Seconds. */
 constexpr double FLUSH_METHOD_HOLDS_S = 2.0;
 
 /** What the methods look at, about once a second. */
@@ -78,7 +79,9 @@ class Adaptive_method {
   void look(Flush_method method, const Flush_method_look &look) {
     const double passed_s = look.now_s - m_last.now_s;
     if (m_last.now_s != 0.0 && passed_s > 0.0) {
-      const double weight = 1.0 - std::exp(-passed_s / FLUSH_AVERAGE_S);
+      /* Before so much time has passed, the mean of what there is. */
+      m_seen_s = std::min(m_seen_s + passed_s, FLUSH_AVERAGE_S);
+      const double weight = std::min(1.0, passed_s / m_seen_s);
       m_filled_per_s +=
           weight * (grown(m_last.lsn, look.lsn) / passed_s - m_filled_per_s);
       const double made_dirty = static_cast<double>(look.n_dirty) -
@@ -88,6 +91,7 @@ class Adaptive_method {
           weight * (std::max(made_dirty, 0.0) / passed_s - m_dirtied_per_s);
     }
     m_last = look;
+    m_pass_s = look.now_s;
     const auto native = static_cast<double>(look.n_native);
     if (method == Flush_method::NATIVE || look.sync_age == 0) {
       m_per_s = native;
@@ -101,10 +105,15 @@ class Adaptive_method {
     m_per_s = look.is_too_dirty ? std::max(wanted, native) : wanted;
   }
 
+  /** The pass is over in which upstream's formula was asked; it can have taken
+  long.
+  @param[in]  now_s  now */
+  void pass_done(double now_s) { m_pass_s = now_s; }
+
   /** @param[in]  now_s  now
   @return what is to be flushed: pages a second */
   double pages_per_s(double now_s) const {
-    return now_s < m_last.now_s + FLUSH_METHOD_HOLDS_S ? m_per_s : 0.0;
+    return now_s < m_pass_s + FLUSH_METHOD_HOLDS_S ? m_per_s : 0.0;
   }
 
  private:
@@ -123,6 +132,12 @@ class Adaptive_method {
 
   Flush_method_look m_last{};
   double m_per_s{0.0};
+
+  /** When that was asked for, or the pass was over. */
+  double m_pass_s{0.0};
+
+  /** The averages are of so long: seconds. */
+  double m_seen_s{0.0};
 
   /** How fast the redo log is filled, and pages are made dirty: a second. */
   double m_filled_per_s{0.0};
