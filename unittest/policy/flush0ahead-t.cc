@@ -15,6 +15,7 @@ Free Software Foundation. See the file LICENSE.
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace spw {
 namespace {
@@ -226,8 +227,27 @@ TEST(AheadFlush, NothingIsHandedOverWhileTheLastPagesAreWritten) {
   const Flush_decision next = policy.decide(ON, look);
   EXPECT_NEAR(static_cast<double>(next.n_pages), 200.0, 1.0);
   EXPECT_EQ(next.lost_s, 0.0);
-  EXPECT_EQ(flush_next_look_s(ON, false), 0.1);
-  EXPECT_LT(flush_next_look_s(ON, true), 0.1);
+  EXPECT_EQ(next.next_look_s, 0.1);
+  look.is_writing = true;
+  EXPECT_LT(policy.decide(ON, look).next_look_s, 0.1);
+}
+
+TEST(AheadFlush, RoundsAreMoreOftenWhereTheRedoLogIsSoonFull) {
+  /* 20 MB from the threshold to sync flushing. */
+  for (const auto &[mb_per_s, next_look_s] :
+       {std::pair{19.0, 0.1}, {40.0, 0.05}, {100.0, 0.02}, {500.0, 0.01}}) {
+    Ahead_flush policy;
+    Flush_look look = look_at(1.0, 50.0);
+    Flush_decision decision;
+    for (int i = 0; i < 100; ++i) {
+      decision = policy.decide(ON, look);
+      look.now_s += 0.1;
+      look.lsn += static_cast<uint64_t>(mb_per_s * 1e5);
+      look.oldest_lsn += static_cast<uint64_t>(mb_per_s * 1e5);
+    }
+    EXPECT_NEAR(decision.next_look_s, next_look_s, 1e-3) << mb_per_s;
+  }
+  EXPECT_EQ(decide_at(ON, look_at(0.0, 99.0)).next_look_s, 0.1);
 }
 
 TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {

@@ -196,6 +196,24 @@ TEST(FlushCapacity, AfterAPauseItIsBackSoon) {
   EXPECT_GE(flusher.capacity.limit_per_s(), 0.75 * before);
 }
 
+TEST(FlushCapacity, WhatWasHandedOverAtAnyPriceIsNotWhatMayBeFlushed) {
+  Flush_capacity capacity;
+  capacity.look(1000.0, 999.0);
+  /* Sync flushing: 10,000 pages at once, which take long. */
+  capacity.round(1000.0, 1000.1, 10'000, 0.0, false);
+  capacity.look(1001.0, -1.0);
+  EXPECT_LE(capacity.limit_per_s(), FLUSH_GROWTH * FLUSH_FIRST_PER_S);
+}
+
+TEST(FlushCapacity, AFewPagesTellWhatIsFarTooMuch) {
+  /* A volume has used up its credit, and less is asked for than may be. */
+  Flusher flusher{0.1};
+  (void)flusher.run({10'000.0, 0.001}, 1e9, 60.0);
+  (void)flusher.run({300.0, 0.001}, 1000.0, 30.0);
+  EXPECT_LE(flusher.capacity.limit_per_s(), 1300.0);
+  EXPECT_GE(flusher.capacity.limit_per_s(), 250.0);
+}
+
 TEST(FlushCapacity, AStallHalvesItOnce) {
   Flusher flusher{0.02};
   (void)flusher.run({1000.0, 0.001}, 1e9, 60.0);

@@ -34,7 +34,6 @@ int main(int argc, char **argv) {
       setup.redo_capacity = redo_mib * 1024.0 * 1024.0;
       setup.settings.is_on = is_ahead;
       setup.settings.age_pct = 75.0;
-      setup.settings.interval_s = 0.02;
       const spw::Sim_result result = spw::Flush_simulation{setup}.run(seconds);
       for (size_t i = 0; i < result.seconds.size(); ++i) {
         const spw::Sim_second &second = result.seconds[i];

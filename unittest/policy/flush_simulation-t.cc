@@ -42,7 +42,6 @@ Sim_setup volume(const Sim_device &device, const Working_set &set) {
   setup.pool_bytes = 16.0 * GIB;
   setup.pages = set.pages;
   setup.settings.age_pct = 75.0;
-  setup.settings.interval_s = 0.02;
   return setup;
 }
 

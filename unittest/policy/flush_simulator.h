@@ -89,6 +89,10 @@ struct Sim_setup {
   double redo_capacity{64.0 * 1024 * 1024};
 
   bool is_doublewrite{true};
+
+  /** I/Os that a batch of a flush list costs besides its pages: an fsync() of
+  the doublewrite file and of each file that it has written to. */
+  double batch_ios{9.0};
   /** There are rounds if it is on or the method is not native. */
   Flush_settings settings{.is_on = true};
   Flush_device flush_device{Flush_device::LATENCY};
@@ -266,8 +270,8 @@ class Flush_simulation {
 
   /** How long who writes to the redo log waits: for all that is ahead. */
   double commit_s() const {
-    return m_in_flight * page_cost_s() + m_setup.device.latency_s +
-           1.0 / m_setup.device.iops;
+    return m_in_flight * page_cost_s() + m_batch_due_s +
+           m_setup.device.latency_s + 1.0 / m_setup.device.iops;
   }
 
   void tick(Sim_second *second) {
@@ -351,6 +355,9 @@ class Flush_simulation {
               (m_lsn - std::exchange(m_written_lsn, m_lsn)) /
                   m_setup.device.bytes_per_s;
     m_n_ios += n_redo_writes;
+    const double batch_s = std::clamp(left_s, 0.0, m_batch_due_s);
+    left_s -= batch_s;
+    m_batch_due_s -= batch_s;
     const double n =
         std::min(m_in_flight, std::max(left_s, 0.0) / page_cost_s());
     m_in_flight -= n;
@@ -360,7 +367,7 @@ class Flush_simulation {
     const double of_lru = std::min(n, m_lru_in_flight);
     m_lru_in_flight -= of_lru;
     retire(n - of_lru);
-    if (n > 0.0 && m_in_flight <= 0.0) {
+    if (n + batch_s > 0.0 && m_in_flight <= 0.0 && m_batch_due_s <= 0.0) {
       m_idle_since_s = m_now_s + TICK_S - left_s + n * page_cost_s();
     }
   }
@@ -385,7 +392,9 @@ class Flush_simulation {
   }
 
   /** Pages of the flush lists are being written. */
-  bool is_writing() const { return m_in_flight > m_lru_in_flight; }
+  bool is_writing() const {
+    return m_in_flight > m_lru_in_flight || m_batch_due_s > 0.0;
+  }
 
   void checkpoint() {
     const double oldest = m_lsn - age();
@@ -422,6 +431,10 @@ class Flush_simulation {
       available += cohort.sum;
     }
     n = std::min(n, available);
+    if (n > 0.0) {
+      m_batch_due_s += m_setup.batch_ios / m_setup.device.iops;
+      m_n_ios += m_setup.batch_ios;
+    }
     m_in_flight += n;
     m_n_flushed += n;
     second->flushed += n;
@@ -466,7 +479,7 @@ class Flush_simulation {
     }
     if (m_settings.has_rounds && m_now_s >= m_next_round_s) {
       decide();
-      m_next_round_s = m_now_s + flush_next_look_s(m_settings, is_writing());
+      m_next_round_s = m_now_s + m_decision.next_look_s;
       hand_over(static_cast<double>(m_decision.n_pages),
                 static_cast<double>(m_decision.lsn_limit), second);
       m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
@@ -496,7 +509,9 @@ class Flush_simulation {
     now.is_writing = is_writing();
     now.purge_per_s =
         now.is_writing ? m_purge_asks : std::exchange(m_purge_asks, 0.0);
-    m_capacity.look(m_now_s, m_in_flight > 0.0 ? -1.0 : m_idle_since_s);
+    m_capacity.look(m_now_s, m_in_flight > 0.0 || m_batch_due_s > 0.0
+                                 ? -1.0
+                                 : m_idle_since_s);
     if (m_setup.flush_device == Flush_device::LATENCY) {
       now.device_per_s = m_capacity.limit_per_s();
       now.is_device_seen = m_capacity.pages_per_s() != 0.0;
@@ -586,8 +601,10 @@ class Flush_simulation {
   double m_lsn_avg{0.0};
   double m_page_avg{0.0};
 
-  /** Pages that are being written, and which of them are of the LRU lists. */
+  /** Pages that are being written, the device's time for what their batches
+  cost besides, and which of the pages are of the LRU lists. */
   double m_in_flight{0.0};
+  double m_batch_due_s{0.0};
   double m_lru_in_flight{0.0};
   double m_lru_due{0.0};
   double m_lru_wait_s{0.0};

@@ -210,10 +210,9 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
     look.device_per_s = s_capacity.limit_per_s();
     look.is_device_seen = s_capacity.pages_per_s() != 0.0;
   }
-  const Flush_settings set = settings();
-  const Flush_decision decision = s_policy.decide(set, look);
-  s_next_look = now + duration_cast<steady_clock::duration>(duration<double>(
-                          flush_next_look_s(set, look.is_writing)));
+  const Flush_decision decision = s_policy.decide(settings(), look);
+  s_next_look = now + duration_cast<steady_clock::duration>(
+                          duration<double>(decision.next_look_s));
   redo_set_turn(decision.turn_us);
   s_redo_per_s = ahead_flushing_max_delay_us == 0
                      ? FLUSH_UNLIMITED

@@ -51,9 +51,10 @@ part of the time. A volume with a budget takes writes at once until that is
 spent, so that there is no other sign. */
 constexpr double FLUSH_LOST_SHARE = 0.05;
 
-/** If more might have been flushed than there was, it counts only where it was
-this part of that. Of fewer pages it is what does not depend on their number
-that takes the time, such as the doublewrite buffer's fsync(). */
+/** If more might have been flushed than there was, what was written is what is
+carried only where it was this part of that. Of fewer pages it is what does not
+depend on their number that takes the time, such as the doublewrite buffer's
+fsync(); then all that is known is that so many times as much is too much. */
 constexpr double FLUSH_TELLING_SHARE = 0.25;
 
 /** What was written last is seen over so long: seconds. */
@@ -153,16 +154,22 @@ class Flush_capacity {
     const bool was_too_much = std::exchange(m_is_too_much, false);
     if (m_n_pages != 0 && (m_lost_s >= FLUSH_LOST_SHARE * passed_s ||
                            share >= FLUSH_SHRINK_SHARE)) {
-      if (m_is_bound || written_per_s >= FLUSH_TELLING_SHARE * m_limit_per_s) {
-        /* Where it comes down step by step it is what it came down from. */
-        if (!was_too_much) {
-          m_too_much_per_s = m_limit_per_s;
-        }
-        m_is_too_much = true;
-        m_limit_per_s =
-            std::max({written_per_s, m_limit_per_s / 2.0, FLUSH_LEAST_PER_S});
-        m_is_found = true;
+      const bool is_telling =
+          m_is_bound || written_per_s >= FLUSH_TELLING_SHARE * m_limit_per_s;
+      const double carried_per_s =
+          is_telling ? written_per_s : written_per_s / FLUSH_TELLING_SHARE;
+      /* Sync flushing hands over more than may be flushed. What is written in a
+      window varies, though, and this is not to come down with its least. */
+      const double limit_per_s = std::min(
+          FLUSH_GROWTH * m_limit_per_s,
+          std::max({carried_per_s, m_limit_per_s / 2.0, FLUSH_LEAST_PER_S}));
+      /* Where it comes down step by step it is what it came down from. */
+      if (!was_too_much) {
+        m_too_much_per_s = m_limit_per_s;
       }
+      m_is_too_much = true;
+      m_limit_per_s = limit_per_s;
+      m_is_found = m_is_found || is_telling;
     } else if (m_is_bound && share < FLUSH_GROW_SHARE) {
       m_limit_per_s *= growth();
     }
