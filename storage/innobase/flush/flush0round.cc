@@ -224,24 +224,18 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   return decision;
 }
 
-/** Count a round.
-@param[in]  decision  what is decided for it */
-void note_round(const Flush_decision &decision) {
-  s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
-      1, std::memory_order_relaxed);
-  if (decision.reason > Flush_reason::NATIVE &&
-      decision.reason != Flush_reason::PURGE) {
-    s_asked_cleaner.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
-/** Note what a pass of the coordinator's loop has flushed.
+/** Count a round, and note what a pass of the coordinator's loop has flushed.
 @param[in]  decision  what was decided for it; nothing if it was upstream's
 @param[in]  n_list    pages of the flush lists
 @param[in]  n_lru     pages of the LRU lists */
 void note_batch(const Flush_decision &decision, ulint n_list, ulint n_lru) {
   if (decision.is_round) {
-    note_round(decision);
+    s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
+        1, std::memory_order_relaxed);
+    if (decision.reason > Flush_reason::NATIVE &&
+        decision.reason != Flush_reason::PURGE) {
+      s_asked_cleaner.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   const auto now = steady_clock::now();
   s_capacity.round(seconds_of(s_batch_begin), seconds_of(now), n_list + n_lru,

@@ -521,14 +521,14 @@ class Ahead_flush {
     if (look.is_writing) {
       return FLUSH_LOOK_INTERVALS * settings.interval_s;
     }
+    if (!settings.is_on || m_filled_per_s <= 0.0) {
+      return settings.interval_s;
+    }
     const double way =
         static_cast<double>(look.sync_age) * (1.0 - settings.age_pct / 100.0);
-    return !settings.is_on || way * FLUSH_STEP_SHARE >=
-                                  m_filled_per_s * settings.interval_s
-               ? settings.interval_s
-               : std::min(settings.interval_s,
-                          std::max(way * FLUSH_STEP_SHARE / m_filled_per_s,
-                                   FLUSH_LEAST_INTERVAL_S));
+    return std::clamp(FLUSH_STEP_SHARE * way / m_filled_per_s,
+                      std::min(FLUSH_LEAST_INTERVAL_S, settings.interval_s),
+                      settings.interval_s);
   }
 
   /** @return whether a checkpoint is asked for */

@@ -16,7 +16,6 @@ innodb_adaptive_flushing_method. */
 #define flush0method_h
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 namespace spw {
