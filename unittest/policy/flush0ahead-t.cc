@@ -369,47 +369,80 @@ TEST(AheadFlush, ACheckpointThatIsUnderWayIsNotAskedForInEachRound) {
   EXPECT_LE(n_asked, 10u);
 }
 
-/** A redo log that is filled and emptied at steady rates.
-@param[in]  age_pct    its age
-@param[in]  filled     bytes a second
-@param[in]  retired    bytes a second
+/** A redo log that is filled and emptied by 1 MB and 1,000 changes a second,
+with 200 dirty pages for each MB: what is emptied is all that is flushed.
+@param[in]  age_pct       its age
+@param[in]  device_per_s  what the device carries
 @return the last decision of ten minutes */
-Flush_decision after_a_while(double age_pct, double filled, double retired) {
+Flush_decision after_a_while(double age_pct, double device_per_s = 200.0) {
   Ahead_flush policy;
   Flush_decision decision{};
   for (int i = 0; i <= 6000; ++i) {
-    Flush_look look = look_at(1.0 + 0.1 * i, age_pct);
-    look.lsn += static_cast<uint64_t>(filled * 0.1 * i);
-    look.oldest_lsn += static_cast<uint64_t>(retired * 0.1 * i);
+    Flush_look look =
+        look_at(1.0 + 0.1 * i, age_pct, static_cast<uint64_t>(100.0 * age_pct));
+    look.lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
+    look.oldest_lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
     look.checkpoint_lsn = look.oldest_lsn;
+    look.n_written = static_cast<uint64_t>(200 * 0.1 * i);
     look.n_changes = static_cast<uint64_t>(1000 * 0.1 * i);
+    look.device_per_s = device_per_s;
     decision = policy.decide(ON, look);
   }
   return decision;
 }
 
-TEST(AheadFlush, NobodyIsHeldBackBeforeAllIsFlushedThatCanBe) {
-  /* 60 % is where it starts, and 78 % is at 0.45 of the way to 100 %. */
-  EXPECT_EQ(after_a_while(77.0, 1e6, 1e6).turn_us, 0.0);
-  EXPECT_EQ(after_a_while(77.0, 1e6, 1e6).redo_bytes_per_s, FLUSH_UNLIMITED);
-  EXPECT_GT(after_a_while(79.0, 1e6, 1e6).turn_us, 0.0);
+TEST(AheadFlush, PagesAreFlushedAsFastAsTheyAreMadeDirty) {
+  /* 60 % is where it starts, 80 % half-way from there. */
+  EXPECT_EQ(after_a_while(59.0, 1e9).n_pages, 0u);
+  EXPECT_NEAR(static_cast<double>(after_a_while(70.0, 1e9).n_pages), 17.5, 1.0);
+  EXPECT_NEAR(static_cast<double>(after_a_while(79.0, 1e9).n_pages), 20.0, 1.0);
+  EXPECT_EQ(after_a_while(70.0, 1e9).reason, Flush_reason::AGE);
+  EXPECT_EQ(after_a_while(85.0, 1e9).reason, Flush_reason::LIMIT);
+  EXPECT_NEAR(static_cast<double>(after_a_while(85.0, 1e9).n_pages), 200.0,
+              1.0);
+}
+
+TEST(AheadFlush, NobodyIsHeldBackBelowTheThreshold) {
+  EXPECT_EQ(after_a_while(59.0).turn_us, 0.0);
+  EXPECT_EQ(after_a_while(59.0).redo_bytes_per_s, FLUSH_UNLIMITED);
+  EXPECT_GT(after_a_while(61.0).turn_us, 0.0);
+  /* A device that carries ten times as much lets ten times as much be filled,
+  and one that is not known the most that can be set. */
+  EXPECT_NEAR(after_a_while(80.0, 2000.0).redo_bytes_per_s,
+              10.0 * after_a_while(80.0).redo_bytes_per_s, 1e3);
+  EXPECT_EQ(after_a_while(80.0, FLUSH_UNLIMITED).redo_bytes_per_s,
+            after_a_while(80.0, 2000.0).redo_bytes_per_s);
 }
 
 TEST(AheadFlush, TheRedoLogIsFilledAsFastAsItIsEmptied) {
-  /* In the middle of what is left: 89 %. 1,000 changes a second write 1 MB. */
-  const Flush_decision middle = after_a_while(89.0, 1e6, 1e6);
-  EXPECT_NEAR(middle.redo_bytes_per_s, 1e6, 1e4);
-  EXPECT_NEAR(middle.turn_us, 1000.0, 10.0);
+  /* At 90 %, three quarters of the way. 1,000 changes a second write 1 MB. */
+  const Flush_decision settled = after_a_while(90.0);
+  EXPECT_NEAR(settled.redo_bytes_per_s, 1e6, 1e4);
+  EXPECT_NEAR(settled.turn_us, 1000.0, 10.0);
   /* Faster below, slower above, and not at all where sync flushing begins. */
   double last = FLUSH_UNLIMITED;
-  for (const double age_pct : {79.0, 83.0, 89.0, 95.0, 99.0}) {
-    const double now = after_a_while(age_pct, 1e6, 1e6).redo_bytes_per_s;
+  for (const double age_pct : {61.0, 70.0, 80.0, 90.0, 95.0, 99.0}) {
+    const double now = after_a_while(age_pct).redo_bytes_per_s;
     EXPECT_LT(now, last) << age_pct;
     last = now;
   }
-  EXPECT_EQ(after_a_while(100.0, 1e6, 1e6).redo_bytes_per_s, 0.0);
-  EXPECT_EQ(after_a_while(130.0, 1e6, 1e6).redo_bytes_per_s, 0.0);
-  EXPECT_GT(after_a_while(130.0, 1e6, 1e6).turn_us, 1e9);
+  EXPECT_EQ(after_a_while(110.0).redo_bytes_per_s, 0.0);
+  EXPECT_EQ(after_a_while(130.0).redo_bytes_per_s, 0.0);
+  EXPECT_GT(after_a_while(130.0).turn_us, 1e9);
+}
+
+TEST(AheadFlush, WhatTheDeviceCarriesHoldsBackAlsoWhereItIsNoLimit) {
+  Flush_settings set = ON;
+  set.is_limited_by_device = false;
+  Flush_look look = look_at(0.0, 90.0);
+  look.device_per_s = 100.0;
+  const Flush_decision seen = decide_at(set, look);
+  EXPECT_EQ(seen.reason, Flush_reason::LIMIT);
+  EXPECT_EQ(seen.n_pages, 200u);
+  EXPECT_TRUE(seen.is_at_device);
+  look.is_device_seen = false;
+  EXPECT_NEAR(decide_at(set, look).redo_bytes_per_s,
+              20.0 * seen.redo_bytes_per_s, 1.0);
 }
 
 TEST(AheadFlush, WhatWasWrittenBeforeChangesWereCountedIsNotTheirs) {
@@ -421,33 +454,12 @@ TEST(AheadFlush, WhatWasWrittenBeforeChangesWereCountedIsNotTheirs) {
     Flush_look look = look_at(1.0 + 0.1 * i, 89.0);
     look.lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
     look.oldest_lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
+    look.n_written = static_cast<uint64_t>(200 * 0.1 * i);
     look.n_changes = static_cast<uint64_t>(1000 * 0.1 * std::max(i - 1200, 0));
     set.is_on = i > 1200;
     decision = policy.decide(set, look);
   }
   EXPECT_NEAR(decision.turn_us * decision.redo_bytes_per_s / 1e6, 1000.0, 20.0);
-}
-
-TEST(AheadFlush, ALapIsTheMeanOfTheRedoLog) {
-  /* It is emptied in lumps, of five seconds each: 40 MB at 2 MB a second are a
-  lap of 20 s, so that a lump does not show. */
-  Ahead_flush policy;
-  double least = FLUSH_UNLIMITED;
-  double most = 0.0;
-  double oldest = 0.0;
-  for (int i = 0; i <= 3000; ++i) {
-    Flush_look look = look_at(1.0 + 0.1 * i, 89.0);
-    look.lsn += static_cast<uint64_t>(2e6 * 0.1 * i);
-    oldest += i / 50 % 2 == 0 ? 0.0 : 0.4e6;
-    look.oldest_lsn += static_cast<uint64_t>(oldest);
-    (void)policy.decide(ON, look);
-    if (i > 1000) {
-      least = std::min(least, policy.retired_per_s());
-      most = std::max(most, policy.retired_per_s());
-    }
-  }
-  EXPECT_GT(least, 1.6e6);
-  EXPECT_LT(most, 2.4e6);
 }
 
 TEST(RedoTurn, TurnsAreTakenOneAfterTheOther) {
@@ -460,14 +472,25 @@ TEST(RedoTurn, TurnsAreTakenOneAfterTheOther) {
 }
 
 TEST(RedoTurn, WhoWaitsGoesOnWithOthers) {
-  EXPECT_EQ(redo_take_turn(5000, 5000, 1.0, 1'000'000).begin_ns, 5000);
-  EXPECT_EQ(redo_take_turn(5001, 5000, 1.0, 1'000'000).begin_ns, REDO_GROUP_NS);
-  EXPECT_EQ(redo_take_turn(REDO_GROUP_NS, 5000, 1.0, 1'000'000).begin_ns,
-            REDO_GROUP_NS);
-  EXPECT_EQ(redo_take_turn(REDO_GROUP_NS + 1, 5000, 1.0, 1'000'000).begin_ns,
-            2 * REDO_GROUP_NS);
-  /* But not later than it may. */
-  EXPECT_EQ(redo_take_turn(9000, 5000, 1.0, 100).begin_ns, 105'000);
+  const auto begin_ns = [](int64_t next_ns) {
+    return redo_take_turn(next_ns, 5000, 1.0, 1'000'000).begin_ns;
+  };
+  EXPECT_EQ(begin_ns(5000), 5000);
+  EXPECT_EQ(begin_ns(REDO_GROUP_NS - 1), 5000);
+  EXPECT_EQ(begin_ns(REDO_GROUP_NS), REDO_GROUP_NS);
+  EXPECT_EQ(begin_ns(2 * REDO_GROUP_NS - 1), REDO_GROUP_NS);
+  EXPECT_EQ(begin_ns(2 * REDO_GROUP_NS), 2 * REDO_GROUP_NS);
+}
+
+TEST(RedoTurn, NobodyWaitsWhereLessIsFilledThanMayBe) {
+  /* Eight at a time, each millisecond; they may take half of it. */
+  int64_t next_ns = 0;
+  for (int64_t i = 0; i < 10'000; ++i) {
+    const int64_t now_ns = 1'000'000 * (i / 8);
+    const Redo_turn turn = redo_take_turn(next_ns, now_ns, 62.5, 1'000'000);
+    EXPECT_EQ(turn.begin_ns, now_ns);
+    next_ns = turn.next_ns;
+  }
 }
 
 TEST(RedoTurn, WhoComesLateDoesNotMakeUpForIt) {

@@ -182,6 +182,8 @@ class Flush_simulation {
  public:
   explicit Flush_simulation(const Sim_setup &setup)
       : m_setup(setup), m_settings(setup.settings) {
+    m_settings.is_limited_by_device =
+        setup.flush_device == Flush_device::LATENCY;
     m_settings.has_rounds =
         m_settings.is_on || setup.method != Flush_method::NATIVE;
     for (size_t i = 0; i < N_KINDS; ++i) {
@@ -374,6 +376,7 @@ class Flush_simulation {
 
   /** Pages of the flush lists are written, the oldest first. */
   void retire(double n) {
+    m_n_retired += n;
     while (n > 0.0 && !m_dirty.empty()) {
       Cohort &oldest = m_dirty.front();
       const double taken = std::min(n, oldest.sum);
@@ -498,6 +501,7 @@ class Flush_simulation {
         .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
         .order_lag = static_cast<uint64_t>(ORDER_LAG),
         .sync_age = static_cast<uint64_t>(m_sync_age),
+        .n_written = static_cast<uint64_t>(m_n_retired),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
         .n_changes = static_cast<uint64_t>(m_n_changes)};
   }
@@ -512,11 +516,9 @@ class Flush_simulation {
     m_capacity.look(m_now_s, m_in_flight > 0.0 || m_batch_due_s > 0.0
                                  ? -1.0
                                  : m_idle_since_s);
-    if (m_setup.flush_device == Flush_device::LATENCY) {
-      now.device_per_s = m_capacity.limit_per_s();
-      now.is_device_seen = m_capacity.pages_per_s() != 0.0;
-    } else if (m_setup.flush_device == Flush_device::UTIL &&
-               m_util.is_due(m_now_s)) {
+    now.device_per_s = m_capacity.limit_per_s();
+    now.is_device_seen = m_capacity.pages_per_s() != 0.0;
+    if (m_setup.flush_device == Flush_device::UTIL && m_util.is_due(m_now_s)) {
       m_util.look(m_now_s,
                   {{static_cast<uint64_t>(1e3 * m_busy_s),
                     static_cast<uint64_t>(m_n_ios)}},
@@ -611,6 +613,7 @@ class Flush_simulation {
   double m_n_lru{0.0};
   uint64_t m_n_handed_over{0};
   double m_n_flushed{0.0};
+  double m_n_retired{0.0};
 
   /** What the kernel counts for the device. */
   double m_busy_s{0.0};

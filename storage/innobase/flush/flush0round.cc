@@ -124,7 +124,10 @@ Flush_settings settings() {
           .io_capacity = static_cast<double>(srv_io_capacity),
           .io_capacity_max = static_cast<double>(srv_max_io_capacity),
           .interval_s = 1e-3 * static_cast<double>(ahead_flushing_interval_ms),
-          .n_instances = srv_buf_pool_instances};
+          .n_instances = srv_buf_pool_instances,
+          .is_limited_by_device =
+              ahead_flushing && ahead_flushing_device ==
+                                    static_cast<ulong>(Flush_device::LATENCY)};
 }
 
 /** Any thread.
@@ -140,6 +143,10 @@ Flush_look look_at(steady_clock::time_point now) {
   const Redo_fill redo = redo_fill();
   const lsn_t oldest = buf_pool_get_oldest_modification_lwm();
   const lsn_t lsn = log_get_lsn(*log_sys);
+  uint64_t n_written = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    n_written += buf_pool_from_array(i)->stat.n_pages_written;
+  }
   return {.now_s = seconds_of(now),
           .n_dirty = n_dirty,
           .n_pages = n_lru + n_free,
@@ -149,6 +156,7 @@ Flush_look look_at(steady_clock::time_point now) {
           .order_lag = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
           .is_native_in_parts = method() == Flush_method::NATIVE,
+          .n_written = n_written,
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages,
           .n_changes = redo_delays().n_changes};
 }
@@ -205,11 +213,8 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
       look.is_writing ? s_purge_per_s.load() : s_purge_per_s.exchange(0));
   s_capacity.look(look.now_s, aio_writes_idle_since_s());
   s_measured_per_s = s_capacity.pages_per_s();
-  if (ahead_flushing &&
-      ahead_flushing_device == static_cast<ulong>(Flush_device::LATENCY)) {
-    look.device_per_s = s_capacity.limit_per_s();
-    look.is_device_seen = s_capacity.pages_per_s() != 0.0;
-  }
+  look.device_per_s = s_capacity.limit_per_s();
+  look.is_device_seen = s_capacity.pages_per_s() != 0.0;
   const Flush_decision decision = s_policy.decide(settings(), look);
   s_next_look = now + duration_cast<steady_clock::duration>(
                           duration<double>(decision.next_look_s));

@@ -21,22 +21,23 @@ and how fast the redo log may be filled meanwhile. */
 #include <cstdint>
 #include <limits>
 
+#include "flush0list.h"
 #include "redo0limits.h"
 
 namespace spw {
 
 constexpr double FLUSH_UNLIMITED = std::numeric_limits<double>::infinity();
 
-/** Where, on the way from the age at which ahead flushing starts (0) to that of
-sync flushing (1), pages are flushed as fast as they are made dirty. Where the
-device carries that, the age settles below. */
-constexpr double FLUSH_FOLLOW_AT = 0.4;
-
-/** From here on pages are flushed as fast as the limits allow, and only from
-here on those who write are held back: were they held back while less is flushed
-than can be, both would fall, as what is flushed follows what is written
-(simulated: half of the throughput was lost). */
-constexpr double FLUSH_DELAY_AT = 0.45;
+/** On the way from the age at which ahead flushing starts (0) to that of sync
+flushing (1): pages are flushed so fast that none is older than the first when
+its turn comes, and who writes is held back so much that the age settles at the
+second. It has to be beyond the first: else no more would be flushed than is
+known to be carried, and no more ever known to be. (Simulated on all devices but
+the disk, redo logs of 64M and 256M: with 0.5 and 0.75, or 0.625 and 0.75, the
+worst second is at 0.98 of the mean or better, with 0.625 and 0.875 at 0.85;
+0.25 and 0.5 do 4 % fewer transactions.) */
+constexpr double FLUSH_FOLLOW_AT = 0.5;
+constexpr double FLUSH_SETTLE_AT = 0.75;
 
 /** How fast the redo log is filled is seen over about so long: longer than a
 round, shorter than any redo log takes to fill. */
@@ -46,19 +47,6 @@ constexpr double FLUSH_FILL_S = 1.0;
 What others write counts as theirs, so that in less time a purge would leave
 them nothing. */
 constexpr double FLUSH_CHANGE_S = 30.0;
-
-/** How fast it is emptied is seen over so many laps; a lap is the time in which
-what is in it is retired once. In less than one the lumps that earlier bursts
-have left in it go round and round (measured: 1 and 5 s, with laps of 20 s);
-with one, where most pages are changed again in each lap, waves of twice its
-length stay (simulated: the worst second of a redo log of 512M on a volume of
-1,500 I/Os a second is at 0.59 of the mean with 1 lap, at 0.79 with 2, at 0.86
-with 4). */
-constexpr double FLUSH_LAPS = 4.0;
-
-/** No less and no more time than this counts, whatever a lap is: seconds. */
-constexpr double FLUSH_LAPS_MIN_S = 1.0;
-constexpr double FLUSH_LAPS_MAX_S = 600.0;
 
 /** A round that is late makes up for so many intervals: larger batches cost
 less where a batch costs much whatever its size, and what is longer in coming is
@@ -164,6 +152,10 @@ struct Flush_settings {
 
   /** innodb_buffer_pool_instances: each flushes as many pages of a round. */
   uint64_t n_instances{1};
+
+  /** innodb_ahead_flushing_device = LATENCY: no more is flushed than the device
+  carries. */
+  bool is_limited_by_device{true};
 };
 
 /** The defaults of the variables. */
@@ -213,8 +205,10 @@ as they are not in the order of their changes
   /** What the device leaves free beside that: flush_util_extra_per_s(). */
   double util_per_s{0.0};
 
-  /** Pages that have been flushed from the LRU lists, and changes of rows that
-  took turns (redo_take_turn()), since the server started. */
+  /** Pages that have been written, pages that have been handed over from the
+  LRU lists, and changes of rows that took turns (redo_take_turn()), since the
+  server started. */
+  uint64_t n_written{0};
   uint64_t n_lru_flushed{0};
   uint64_t n_changes{0};
 
@@ -226,8 +220,7 @@ as they are not in the order of their changes
   for the device to answer for. */
   bool is_back{false};
 
-  /** What may be flushed as the device carries it: pages a second;
-  FLUSH_UNLIMITED if there is no such limit. It has been seen, or is where to
+  /** What the device carries: pages a second. It has been seen, or is where to
   begin. */
   double device_per_s{FLUSH_UNLIMITED};
   bool is_device_seen{true};
@@ -254,7 +247,7 @@ struct Flush_decision {
   /** The round is late, and does not make up for so much: seconds. */
   double lost_s{0.0};
 
-  /** The device carries no more. */
+  /** No more may be flushed, and the device is not known to carry more. */
   bool is_at_device{false};
 
   /** When to look again: after so many seconds. */
@@ -356,7 +349,6 @@ class Ahead_flush {
     see(look, passed_s);
     Flush_decision decision{.is_round = !look.is_writing,
                             .next_look_s = next_look_s(settings, look)};
-    m_is_at_limit = false;
     if (!settings.is_on) {
       /* Changes are not counted. */
       m_change_bytes = 0.0;
@@ -391,10 +383,6 @@ class Ahead_flush {
     return decision;
   }
 
-  /** @return how fast the redo log is emptied at the limit: bytes a second; 0
-  before it has come to that */
-  double retired_per_s() const { return m_retired_per_s; }
-
  private:
   /** Note what has happened since the last round.
   @param[in]  look      now
@@ -413,40 +401,29 @@ class Ahead_flush {
           change_weight * (moved(m_lsn, look.lsn) - m_change_bytes);
       m_changes +=
           change_weight * (moved(m_n_changes, look.n_changes) - m_changes);
-      if (m_is_at_limit) {
-        see_retired(moved(m_oldest_lsn, look.oldest_lsn), passed_s,
-                    flush_age(look));
-      }
     }
+    m_list.look({.lsn = look.lsn,
+                 .oldest_lsn = look.oldest_lsn,
+                 .sync_age = look.sync_age,
+                 .n_dirty = look.n_dirty,
+                 .n_written = look.n_written,
+                 .n_lru_flushed = look.n_lru_flushed});
     m_now_s = look.now_s;
     m_lsn = look.lsn;
-    m_oldest_lsn = look.oldest_lsn;
     m_n_lru_flushed = look.n_lru_flushed;
     m_n_changes = look.n_changes;
-  }
-
-  /** Note how fast the redo log was emptied while all was flushed that can be:
-  the mean of FLUSH_LAPS, and of what there is before they have passed.
-  @param[in]  per_s     bytes a second
-  @param[in]  passed_s  over so long
-  @param[in]  age       what is in it: bytes */
-  void see_retired(double per_s, double passed_s, double age) {
-    const double laps_s =
-        std::clamp(FLUSH_LAPS * age / std::max(m_retired_per_s, 1.0),
-                   FLUSH_LAPS_MIN_S, FLUSH_LAPS_MAX_S);
-    m_at_limit_s = std::min(m_at_limit_s + passed_s, laps_s);
-    m_retired_per_s +=
-        std::min(1.0, passed_s / m_at_limit_s) * (per_s - m_retired_per_s);
   }
 
   /** @return pages a second; sets all of the decision but the pages */
   double pages_per_s(const Flush_settings &settings, const Flush_look &look,
                      Flush_decision *decision) {
     const Flush_excess excess = flush_excess(settings, look);
+    const bool is_device = look.device_per_s < settings.io_capacity_max;
+    const double seen =
+        is_device ? look.device_per_s : settings.io_capacity_max;
     const double carried =
-        std::min(settings.io_capacity_max, look.device_per_s);
-    const double limit =
-        std::max(carried - m_lru_per_s, carried * FLUSH_LEAST_SHARE);
+        settings.is_limited_by_device ? seen : settings.io_capacity_max;
+    const double limit = beside_lru(carried);
     /* Where less than innodb_io_capacity is carried, parts of it are parts of
     that. */
     const double part = look.is_device_seen
@@ -455,7 +432,6 @@ class Ahead_flush {
     double rate = std::min(
         limit, look.native_per_s * (look.is_native_in_parts ? part : 1.0));
     const double rate_of_native = rate;
-    const bool is_device = look.device_per_s < settings.io_capacity_max;
     decision->reason = rate > 0.0 ? Flush_reason::NATIVE : Flush_reason::BELOW;
     if (!settings.is_on) {
       return rate;
@@ -474,19 +450,15 @@ class Ahead_flush {
     }
     raise(std::min(look.purge_per_s * part, limit), Flush_reason::PURGE);
     if (excess.age > 0.0) {
-      const double wanted = for_age(settings, look, excess.age);
+      const double wanted =
+          std::max(1.0, m_filled_per_s) /
+          bytes_per_page(look, age_at(settings, look, FLUSH_FOLLOW_AT));
       raise(std::min(wanted, limit), wanted <= limit ? Flush_reason::AGE
-                                     : is_device     ? Flush_reason::DEVICE
-                                                     : Flush_reason::LIMIT);
-      m_is_at_limit = excess.age >= FLUSH_DELAY_AT;
-      if (m_is_at_limit && m_at_limit_s == 0.0) {
-        /* Nothing has been seen yet. Pages that are as dense as all are: of the
-        oldest ones there are fewer. */
-        m_at_limit_s = FLUSH_LAPS_MIN_S;
-        m_retired_per_s = rate * flush_age(look) /
-                          std::max(static_cast<double>(look.n_dirty), 1.0);
-      }
-      decision->redo_bytes_per_s = redo_per_s(excess.age);
+                                     : carried < settings.io_capacity_max
+                                         ? Flush_reason::DEVICE
+                                         : Flush_reason::LIMIT);
+      decision->redo_bytes_per_s = redo_per_s(
+          settings, look, look.is_device_seen ? beside_lru(seen) : limit);
       decision->turn_us = turn_us(decision->redo_bytes_per_s);
       decision->wants_checkpoint = wants_checkpoint(look);
     }
@@ -501,18 +473,40 @@ class Ahead_flush {
     return rate;
   }
 
-  /** @return what the age asks for: pages a second */
-  double for_age(const Flush_settings &settings, const Flush_look &look,
-                 double at) const {
-    /* Dirty pages are spread over their ages, and of the oldest ones, which are
-    flushed first, there are fewer: this is no less than is needed. */
-    const double follow =
-        m_filled_per_s * static_cast<double>(look.n_dirty) / flush_age(look);
-    return at < FLUSH_FOLLOW_AT
-               ? follow * at / FLUSH_FOLLOW_AT
-               : std::max(follow * at / FLUSH_FOLLOW_AT,
-                          settings.io_capacity_max * (at - FLUSH_FOLLOW_AT) /
-                              (FLUSH_DELAY_AT - FLUSH_FOLLOW_AT));
+  /** @param[in]  carried  what may be flushed: pages a second
+  @return what of it is not the LRU lists' */
+  double beside_lru(double carried) const {
+    return std::max(carried - m_lru_per_s, carried * FLUSH_LEAST_SHARE);
+  }
+
+  /** @param[in]  limit  the age that the oldest page is not to be said to
+  exceed: bytes of LSN
+  @return bytes of redo for each page that is flushed */
+  double bytes_per_page(const Flush_look &look, double limit) const {
+    return m_list.bytes_per_page(limit - static_cast<double>(look.order_lag));
+  }
+
+  /** @param[in]  at  on the way from the threshold (0) to sync flushing (1)
+  @return that age: bytes of LSN */
+  static double age_at(const Flush_settings &settings, const Flush_look &look,
+                       double at) {
+    const double threshold = settings.age_pct / 100.0;
+    return static_cast<double>(look.sync_age) *
+           (threshold + at * (1.0 - threshold));
+  }
+
+  /** @param[in]  carried  what is flushed at the most: pages a second
+  @return how fast the redo log may be filled: bytes a second. No page may come
+  to sync flushing; where all ages have as many pages, those who write go on
+  faster than pages are flushed while the age is below where it settles; and
+  above, as others may fill it, too, they are slowed down to nothing */
+  double redo_per_s(const Flush_settings &settings, const Flush_look &look,
+                    double carried) const {
+    const auto sync_age = static_cast<double>(look.sync_age);
+    const double settled = age_at(settings, look, FLUSH_SETTLE_AT);
+    const double left = (sync_age - flush_age(look)) / (sync_age - settled);
+    return carried * bytes_per_page(look, sync_age) * settled / sync_age *
+           std::sqrt(std::clamp(left, 0.0, 1.0));
   }
 
   /** @return when to look again: after so many seconds */
@@ -543,20 +537,6 @@ class Ahead_flush {
     return true;
   }
 
-  /** @return how fast the redo log may be filled: as fast as it is emptied in
-  the middle of what is left, nothing at its end, anything at its begin. A root,
-  so that where the redo log is emptied twice as fast as it was, or half as
-  fast, there is still a place between where it settles */
-  double redo_per_s(double at) const {
-    if (at < FLUSH_DELAY_AT) {
-      return FLUSH_UNLIMITED;
-    }
-    const double part =
-        (std::min(at, 1.0) - FLUSH_DELAY_AT) / (1.0 - FLUSH_DELAY_AT);
-    return part <= 0.0 ? FLUSH_UNLIMITED
-                       : m_retired_per_s * std::sqrt((1.0 - part) / part);
-  }
-
   /** @return what each change is given, so that all together fill the redo log
   no faster: microseconds. What others write to it, as purge does, counts as
   theirs */
@@ -569,7 +549,6 @@ class Ahead_flush {
   /** The last look. */
   double m_now_s{0.0};
   uint64_t m_lsn{0};
-  uint64_t m_oldest_lsn{0};
   uint64_t m_n_lru_flushed{0};
   uint64_t m_n_changes{0};
 
@@ -584,14 +563,10 @@ class Ahead_flush {
   double m_change_bytes{0.0};
   double m_changes{0.0};
 
-  /** How fast the redo log is filled; how fast it is emptied at the limit, and
-  for how long it has been at the limit: bytes a second, seconds. */
+  /** How fast the redo log is filled: bytes a second. */
   double m_filled_per_s{0.0};
-  double m_retired_per_s{0.0};
-  double m_at_limit_s{0.0};
 
-  /** The last round has flushed all that the limits allow, for the age. */
-  bool m_is_at_limit{false};
+  Flush_list_shape m_list;
 
   /** The time that pages are to be flushed for, and what is left as it is less
   than a page of each instance: seconds, pages. */
@@ -608,15 +583,17 @@ struct Redo_turn {
   int64_t next_ns;
 };
 
-/** Those who wait go on together, so often, so that those of them who commit
-then share a write of the redo log. On a volume of 1,500 I/Os a second, with
-each going on by itself, 733 transactions a second took 558 fsync() of the redo
-log and all I/Os, at half of the bytes; upstream's comb took a quarter of that
-for each. Nanoseconds. */
+/** Those whose turns are in the same time of this length begin together, at its
+begin: those of them who commit then share a write of the redo log, and who
+comes while it lasts does not wait at all, so that nobody does where the redo
+log is filled more slowly than it may be. On a volume of 1,500 I/Os a second,
+with each going on by itself, 733 transactions a second took 558 fsync() of the
+redo log and all I/Os, at half of the bytes; upstream's comb took a quarter of
+that for each. Nanoseconds. */
 constexpr int64_t REDO_GROUP_NS = 10'000'000;
 
 /** Those who change rows take turns, so that together they fill the redo log no
-faster than they may. (A leaky bucket, without room for bursts.)
+faster than they may. (A leaky bucket, with room for REDO_GROUP_NS.)
 @param[in]  next_ns       what the last turn has left
 @param[in]  now_ns        now
 @param[in]  turn_us       Flush_decision::turn_us
@@ -627,9 +604,7 @@ inline Redo_turn redo_take_turn(int64_t next_ns, int64_t now_ns, double turn_us,
                                 int64_t max_delay_us) {
   const int64_t latest_ns = now_ns + 1000 * max_delay_us;
   const int64_t turn_ns = std::clamp(next_ns, now_ns, latest_ns);
-  const int64_t group_ns =
-      (turn_ns + REDO_GROUP_NS - 1) / REDO_GROUP_NS * REDO_GROUP_NS;
-  return {turn_ns == now_ns ? now_ns : std::min(group_ns, latest_ns),
+  return {std::max(now_ns, turn_ns / REDO_GROUP_NS * REDO_GROUP_NS),
           turn_ns +
               static_cast<int64_t>(
                   1e3 * std::min(turn_us, static_cast<double>(max_delay_us)))};

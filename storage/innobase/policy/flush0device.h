@@ -172,6 +172,10 @@ class Flush_capacity {
       m_is_found = m_is_found || is_telling;
     } else if (m_is_bound && share < FLUSH_GROW_SHARE) {
       m_limit_per_s *= growth();
+    } else {
+      /* Where this is no limit more may have been written, and was carried. */
+      m_limit_per_s = std::max(
+          m_limit_per_s, std::min(written_per_s, growth() * m_limit_per_s));
     }
     forget();
   }
