@@ -106,7 +106,7 @@ struct Sim_setup {
   std::function<double(double)> purges{};
 
   /** Dirty pages a second that are at the end of the LRU lists, and whose
-  frames are needed. */
+  frames are needed; they are of all ages. */
   double lru_per_s{0.0};
 };
 
@@ -369,6 +369,7 @@ class Flush_simulation {
     const double of_lru = std::min(n, m_lru_in_flight);
     m_lru_in_flight -= of_lru;
     retire(n - of_lru);
+    retire_any(of_lru);
     if (n + batch_s > 0.0 && m_in_flight <= 0.0 && m_batch_due_s <= 0.0) {
       m_idle_since_s = m_now_s + TICK_S - left_s + n * page_cost_s();
     }
@@ -392,6 +393,23 @@ class Flush_simulation {
         m_dirty.pop_front();
       }
     }
+  }
+
+  /** Pages of the LRU lists are written, of all ages. */
+  void retire_any(double n) {
+    if (n <= 0.0 || m_n_dirty <= 0.0) {
+      return;
+    }
+    m_n_retired += n;
+    const double share = std::min(1.0, n / m_n_dirty);
+    for (Cohort &cohort : m_dirty) {
+      for (size_t i = 0; i < N_KINDS; ++i) {
+        m_clean[i] += cohort.n[i] * share;
+        cohort.n[i] -= cohort.n[i] * share;
+      }
+      cohort.sum -= cohort.sum * share;
+    }
+    m_n_dirty -= m_n_dirty * share;
   }
 
   /** Pages of the flush lists are being written. */
@@ -483,10 +501,14 @@ class Flush_simulation {
     if (m_settings.has_rounds && m_now_s >= m_next_round_s) {
       decide();
       m_next_round_s = m_now_s + m_decision.next_look_s;
+      const double flushed = second->flushed;
       hand_over(static_cast<double>(m_decision.n_pages),
                 static_cast<double>(m_decision.lsn_limit), second);
-      m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
-                       m_decision.lost_s, m_decision.is_at_device);
+      m_capacity.round(
+          m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
+          m_decision.lost_s,
+          flush_was_at_device(
+              m_decision, static_cast<uint64_t>(second->flushed - flushed)));
     }
   }
 

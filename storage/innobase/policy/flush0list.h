@@ -16,7 +16,6 @@ How old the dirty pages are, and so how fast they have to be flushed. */
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -48,31 +47,31 @@ struct Flush_list_look {
 /** How many dirty pages there are of each age. Where pages lie thick is not
 told by their number and the oldest one's age: a burst after a pause leaves most
 of the pages at one end of the redo log, and so do pages that are changed again
-as soon as they are written. Nobody can be asked; but all that become dirty
-between two looks have ages between them. One thread uses it. */
+as soon as they are written. The flush lists would have to be walked to be
+asked; but all that become dirty between two looks have ages between them. One
+thread uses it. */
 class Flush_list_shape {
  public:
   /** See what has become of the flush lists.
   @param[in]  look  the flush lists now */
   void look(const Flush_list_look &look) {
-    if (look.sync_age != m_last.sync_age || look.lsn < m_last.lsn ||
-        part_of(look.lsn) - part_of(m_last.lsn) >= N_KEPT) {
-      /* The first look, or another redo log: nothing is known. */
+    if (is_another_redo_log(look)) {
+      /* Nothing is known of the pages. */
+      *this = {};
       m_last = look;
+      m_sync_age = look.sync_age;
       m_part_bytes = std::max<uint64_t>(1, look.sync_age / FLUSH_LIST_PARTS);
-      m_pages = {};
-      m_owed = 0.0;
       spread(look.oldest_lsn, static_cast<double>(look.n_dirty));
       return;
     }
     const double n_written = grown(m_last.n_written, look.n_written);
-    const double n_lru = grown(m_last.n_lru_flushed, look.n_lru_flushed);
+    /* Fewer than none where pages were dropped with their table. */
     const double n_made = static_cast<double>(look.n_dirty) -
-                          static_cast<double>(m_last.n_dirty) + n_written -
-                          m_owed;
-    /* The counters are not read at the same moment. */
-    m_owed = std::max(0.0, -n_made);
-    take_oldest(std::max(0.0, n_written - n_lru));
+                          static_cast<double>(m_last.n_dirty) + n_written;
+    m_n_lru += grown(m_last.n_lru_flushed, look.n_lru_flushed);
+    const double n_lru = std::min(n_written, m_n_lru);
+    m_n_lru = std::min(m_n_lru - n_lru, static_cast<double>(look.n_dirty));
+    take_oldest(n_written - n_lru);
     const uint64_t last_lsn = m_last.lsn;
     const uint64_t last_first = first();
     m_last = look;
@@ -107,9 +106,20 @@ class Flush_list_shape {
   }
 
  private:
-  /** More than any redo log holds: its capacity is below twice the age of sync
-  flushing. */
+  /** More than a redo log holds, unless it is so small that hardly any of it
+  may be filled before sync flushing; pages that are older count as the oldest.
+*/
   static constexpr uint64_t N_KEPT = 2 * FLUSH_LIST_PARTS;
+
+  /** @return whether it is the first look, or the redo log has another size:
+  what is kept free for threads varies, too (log_free_check_margin()), but by
+  less than a quarter */
+  bool is_another_redo_log(const Flush_list_look &look) const {
+    return look.sync_age < m_sync_age - m_sync_age / 4 ||
+           look.sync_age > m_sync_age + m_sync_age / 4 ||
+           look.lsn < m_last.lsn ||
+           part_of(look.lsn) - part_of(m_last.lsn) >= N_KEPT;
+  }
 
   static double grown(uint64_t from, uint64_t to) {
     return static_cast<double>(to - std::min(from, to));
@@ -176,8 +186,11 @@ class Flush_list_shape {
   remainder. */
   std::array<double, N_KEPT> m_pages{};
 
-  /** So many pages were seen to be written, and still to be dirty. */
-  double m_owed{0.0};
+  /** What the parts were made for: bytes of LSN. */
+  uint64_t m_sync_age{0};
+
+  /** Pages of the LRU lists that are being written. */
+  double m_n_lru{0.0};
 };
 
 }  // namespace spw
