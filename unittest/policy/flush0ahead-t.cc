@@ -375,10 +375,13 @@ TEST(AheadFlush, CheckpointsAreAskedForWhereTheyGiveRoom) {
   EXPECT_FALSE(decide_at(ON, look).wants_checkpoint);
   look.checkpoint_lsn -= look.sync_age / 20;
   EXPECT_TRUE(decide_at(ON, look).wants_checkpoint);
-  /* Below the threshold upstream's own are enough. */
+  /* Below the threshold upstream's own are enough; but the threshold is passed
+  where the checkpoint is so old, and the oldest page is not. */
   look = look_at(0.0, 50.0);
   look.checkpoint_lsn -= look.sync_age / 20;
   EXPECT_FALSE(decide_at(ON, look).wants_checkpoint);
+  look.checkpoint_lsn -= look.sync_age / 10;
+  EXPECT_TRUE(decide_at(ON, look).wants_checkpoint);
 }
 
 TEST(AheadFlush, ACheckpointThatIsUnderWayIsNotAskedForInEachRound) {

@@ -465,8 +465,8 @@ class Ahead_flush {
       decision->redo_bytes_per_s = redo_per_s(
           settings, look, look.is_device_seen ? seen : carried, excess.age);
       decision->turn_us = turn_us(decision->redo_bytes_per_s);
-      decision->wants_checkpoint = wants_checkpoint(look);
     }
+    decision->wants_checkpoint = wants_checkpoint(settings, look);
     decision->is_at_device = is_device && rate >= limit;
     if (decision->reason >= Flush_reason::AGE) {
       /* Younger pages are not what is needed, and will be changed again. */
@@ -530,11 +530,16 @@ class Ahead_flush {
                       settings.interval_s);
   }
 
-  /** @return whether a checkpoint is asked for */
-  bool wants_checkpoint(const Flush_look &look) {
+  /** @return whether a checkpoint is asked for: also where the oldest page is
+  young, as it is the last checkpoint that redo space is counted from */
+  bool wants_checkpoint(const Flush_settings &settings,
+                        const Flush_look &look) {
+    const auto age =
+        static_cast<double>(look.lsn - std::min(look.lsn, look.checkpoint_lsn));
     const auto gain = static_cast<double>(
         look.oldest_lsn - std::min(look.oldest_lsn, look.checkpoint_lsn));
-    if (gain <= FLUSH_CHECKPOINT_SHARE * static_cast<double>(look.sync_age) ||
+    if (age <= age_at(settings, look, 0.0) ||
+        gain <= FLUSH_CHECKPOINT_SHARE * static_cast<double>(look.sync_age) ||
         look.now_s < m_next_checkpoint_s) {
       return false;
     }
