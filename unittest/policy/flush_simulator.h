@@ -96,6 +96,9 @@ struct Sim_setup {
   /** There are rounds if it is on or the method is not native. */
   Flush_settings settings{.is_on = true};
   Flush_device flush_device{Flush_device::LATENCY};
+
+  /** innodb_adaptive_flushing. */
+  bool is_adaptive{true};
   Flush_method method{Flush_method::NATIVE};
 
   /** innodb_ahead_flushing_max_delay_us: seconds; 0: nobody is delayed. */
@@ -576,9 +579,10 @@ class Flush_simulation {
     const double dirty = dirty_pct();
     const double f = 100.0 * (m_lsn - oldest_lsn()) / m_sync_age;
     const double pct_lsn =
-        f < 10.0 ? 0.0
-                 : std::floor(set.io_capacity_max / set.io_capacity) * f *
-                       std::sqrt(f) / 7.5;
+        f < 10.0 || !m_setup.is_adaptive
+            ? 0.0
+            : std::floor(set.io_capacity_max / set.io_capacity) * f *
+                  std::sqrt(f) / 7.5;
     const double pct = std::max(dirty >= 10.0 ? dirty / 0.91 : 0.0, pct_lsn);
     const double n =
         (pct / 100.0 * set.io_capacity + m_page_avg +
