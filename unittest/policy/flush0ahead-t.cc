@@ -139,9 +139,14 @@ TEST(AheadFlush, PartsOfTheCapacityArePartsOfWhatTheDeviceCarries) {
   Flush_look dirty = look_at(0.0, 0.0, 45'001);
   dirty.device_per_s = 100.0;
   EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
-  /* Nothing is known of it. */
+  /* Also of what is a guess; but upstream's rate counts as it is then. */
   dirty.is_device_seen = false;
-  EXPECT_EQ(decide_at(ON, dirty).n_pages, 10u);
+  EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
+  Flush_look native = look_at(0.0, 0.0);
+  native.native_per_s = 50.0;
+  native.device_per_s = 100.0;
+  native.is_device_seen = false;
+  EXPECT_EQ(decide_at(ON, native).n_pages, 5u);
   Flush_look purge = look_at(0.0, 0.0);
   purge.device_per_s = 100.0;
   purge.purge_per_s = flush_purge_asks(ON, look_at(0.0, 100.0));

@@ -426,12 +426,12 @@ class Ahead_flush {
     const double limit =
         std::max(carried - m_lru_per_s, carried * FLUSH_LEAST_SHARE);
     /* Where less than innodb_io_capacity is carried, parts of it are parts of
-    that. */
-    const double part = look.is_device_seen
-                            ? std::min(1.0, carried / settings.io_capacity)
-                            : 1.0;
-    double rate = std::min(
-        limit, look.native_per_s * (look.is_native_in_parts ? part : 1.0));
+    that. Upstream's rate counts as it is before that is known, so that it does
+    not come too late; the others have time. */
+    const double part = std::min(1.0, carried / settings.io_capacity);
+    const double native_part =
+        look.is_native_in_parts && look.is_device_seen ? part : 1.0;
+    double rate = std::min(limit, look.native_per_s * native_part);
     const double rate_of_native = rate;
     decision->reason = rate > 0.0 ? Flush_reason::NATIVE : Flush_reason::BELOW;
     if (!settings.is_on) {
