@@ -143,10 +143,6 @@ Flush_look look_at(steady_clock::time_point now) {
   const Redo_fill redo = redo_fill();
   const lsn_t oldest = buf_pool_get_oldest_modification_lwm();
   const lsn_t lsn = log_get_lsn(*log_sys);
-  uint64_t n_written = 0;
-  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
-    n_written += buf_pool_from_array(i)->stat.n_pages_written;
-  }
   return {.now_s = seconds_of(now),
           .n_dirty = n_dirty,
           .n_pages = n_lru + n_free,
@@ -156,7 +152,6 @@ Flush_look look_at(steady_clock::time_point now) {
           .order_lag = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
           .is_native_in_parts = method() == Flush_method::NATIVE,
-          .n_written = n_written,
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages,
           .n_changes = redo_delays().n_changes};
 }
@@ -207,6 +202,9 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   look.native_per_s = s_method.pages_per_s(look.now_s);
   look_at_disks(look);
   look.util_per_s = s_util.extra_per_s();
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    look.n_written += buf_pool_from_array(i)->stat.n_pages_written;
+  }
   look.is_writing = is_sync || is_writing();
   look.is_back = std::exchange(s_is_back, false);
   look.purge_per_s = static_cast<double>(

@@ -272,6 +272,16 @@ inline bool flush_was_at_device(const Flush_decision &decision,
   return decision.is_at_device && 2 * n_list >= decision.n_pages;
 }
 
+/** @param[in]  settings  what is set
+@param[in]  look      the buffer pool and the redo log
+@param[in]  at        on the way from the age threshold (0) to sync flushing (1)
+@return that age: bytes of LSN */
+inline double flush_age_at(const Flush_settings &settings,
+                           const Flush_look &look, double at) {
+  return static_cast<double>(look.sync_age) *
+         (settings.age_pct + at * (100.0 - settings.age_pct)) / 100.0;
+}
+
 /** How far a look is above the thresholds. */
 struct Flush_excess {
   /** On the way from the dirty threshold (0) to the allowed share (1), and from
@@ -295,7 +305,7 @@ inline Flush_excess flush_excess(const Flush_settings &settings,
                               settings.max_dirty_pct),
           .age = sync_age == 0.0
                      ? 0.0
-                     : on_the_way(age, sync_age * settings.age_pct / 100.0,
+                     : on_the_way(age, flush_age_at(settings, look, 0.0),
                                   sync_age)};
 }
 
@@ -418,9 +428,7 @@ class Ahead_flush {
   double pages_per_s(const Flush_settings &settings, const Flush_look &look,
                      Flush_decision *decision) {
     const Flush_excess excess = flush_excess(settings, look);
-    const bool is_device = look.device_per_s < settings.io_capacity_max;
-    const double seen =
-        is_device ? look.device_per_s : settings.io_capacity_max;
+    const double seen = std::min(look.device_per_s, settings.io_capacity_max);
     const double carried =
         settings.is_limited_by_device ? seen : settings.io_capacity_max;
     const double limit =
@@ -452,11 +460,12 @@ class Ahead_flush {
     raise(std::min(look.purge_per_s * part, limit), Flush_reason::PURGE);
     if (excess.age > 0.0) {
       /* Also where pages are of another age than is known. */
-      const double wanted = std::max(
-          std::max(1.0, m_filled_per_s) /
-              bytes_per_page(look, age_at(settings, look, FLUSH_FOLLOW_AT)),
-          limit * (excess.age - FLUSH_FOLLOW_AT) /
-              (FLUSH_SETTLE_AT - FLUSH_FOLLOW_AT));
+      const double wanted =
+          std::max(std::max(1.0, m_filled_per_s) /
+                       bytes_per_page(
+                           look, flush_age_at(settings, look, FLUSH_FOLLOW_AT)),
+                   limit * (excess.age - FLUSH_FOLLOW_AT) /
+                       (FLUSH_SETTLE_AT - FLUSH_FOLLOW_AT));
       raise(std::min(wanted, limit), wanted <= limit ? Flush_reason::AGE
                                      : carried < settings.io_capacity_max
                                          ? Flush_reason::DEVICE
@@ -467,11 +476,11 @@ class Ahead_flush {
       decision->turn_us = turn_us(decision->redo_bytes_per_s);
     }
     decision->wants_checkpoint = wants_checkpoint(settings, look);
-    decision->is_at_device = is_device && rate >= limit;
+    decision->is_at_device = seen < settings.io_capacity_max && rate >= limit;
     if (decision->reason >= Flush_reason::AGE) {
       /* Younger pages are not what is needed, and will be changed again. */
-      const auto young = static_cast<uint64_t>(
-          static_cast<double>(look.sync_age) * settings.age_pct / 100.0);
+      const auto young =
+          static_cast<uint64_t>(flush_age_at(settings, look, 0.0));
       decision->lsn_limit =
           std::min(look.lsn, look.lsn - young + look.order_lag);
     }
@@ -483,15 +492,6 @@ class Ahead_flush {
   @return bytes of redo for each page that is flushed */
   double bytes_per_page(const Flush_look &look, double limit) const {
     return m_list.bytes_per_page(limit - static_cast<double>(look.order_lag));
-  }
-
-  /** @param[in]  at  on the way from the threshold (0) to sync flushing (1)
-  @return that age: bytes of LSN */
-  static double age_at(const Flush_settings &settings, const Flush_look &look,
-                       double at) {
-    const double threshold = settings.age_pct / 100.0;
-    return static_cast<double>(look.sync_age) *
-           (threshold + at * (1.0 - threshold));
   }
 
   /** @param[in]  carried  what is flushed at the most: pages a second
@@ -509,7 +509,7 @@ class Ahead_flush {
       return FLUSH_UNLIMITED;
     }
     const double left = std::max(0.0, 1.0 - at) / (1.0 - FLUSH_SETTLE_AT);
-    return carried * bytes * age_at(settings, look, FLUSH_SETTLE_AT) /
+    return carried * bytes * flush_age_at(settings, look, FLUSH_SETTLE_AT) /
            sync_age *
            (left < 1.0 ? std::sqrt(left) : std::max(1.0, FLUSH_SETTLE_AT / at));
   }
@@ -524,7 +524,7 @@ class Ahead_flush {
       return settings.interval_s;
     }
     const double way =
-        static_cast<double>(look.sync_age) * (1.0 - settings.age_pct / 100.0);
+        static_cast<double>(look.sync_age) - flush_age_at(settings, look, 0.0);
     return std::clamp(FLUSH_STEP_SHARE * way / m_filled_per_s,
                       std::min(FLUSH_LEAST_INTERVAL_S, settings.interval_s),
                       settings.interval_s);
@@ -538,7 +538,7 @@ class Ahead_flush {
         static_cast<double>(look.lsn - std::min(look.lsn, look.checkpoint_lsn));
     const auto gain = static_cast<double>(
         look.oldest_lsn - std::min(look.oldest_lsn, look.checkpoint_lsn));
-    if (age <= age_at(settings, look, 0.0) ||
+    if (age <= flush_age_at(settings, look, 0.0) ||
         gain <= FLUSH_CHECKPOINT_SHARE * static_cast<double>(look.sync_age) ||
         look.now_s < m_next_checkpoint_s) {
       return false;
