@@ -134,6 +134,14 @@ def policy_tests():
     return int(re.search(r"\[  PASSED  \] (\d+) test", output).group(1)), 0, 0
 
 
+def flush_simulation():
+    """Each device with each server: what `make flush-simulation` prints, of less time."""
+    output = run_logged("flush-simulation", TOOLS / "flush_simulation.py", "--seconds", "20")
+    rows = [line.split() for line in output.splitlines() if line.split()[1:2] in (["upstream"], ["ahead"])]
+    if len(rows) != 10 or not all(float(row[2]) > 0.0 for row in rows):
+        raise Failure(f"flush_simulation.py has not printed five devices with two servers:\n{output}")
+
+
 def python_tests(folder, names=None):
     """The tests in a folder, or those named of them, by unittest: each failure is shown with its traceback."""
 
@@ -266,6 +274,7 @@ CHECK = [
     ("lint: C++ format", one(lint_format)),
     ("lint: policy headers", one(lint_headers)),
     ("policy tests", policy_tests),
+    ("flush simulation", one(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),
     ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
 ]

@@ -117,6 +117,32 @@ class SlowDevice(unittest.TestCase):
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
         self.assertEqual(self.scratch.end(), 0)
 
+    def counter(self, name):
+        return int(self.scratch.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])
+
+    def test_an_idle_server_flushes_what_the_device_carries(self):
+        options = [option for option in OPTIONS if "redo-log-capacity" not in option]
+        self.scratch.start(FORK, *options, "--innodb-redo-log-capacity=64M", "--innodb-ahead-flushing=ON",
+                           "--innodb-ahead-flushing-device=LATENCY", "--innodb-ahead-flushing-age-pct=10",
+                           "--innodb-adaptive-flushing=OFF", "--innodb-max-dirty-pages-pct-lwm=0")  # fmt: skip
+        self.scratch.sql(SETUP)
+        try:
+            with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
+                with self.load():
+                    self.wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 0, "not measured")
+                # What is left is more than it carries in a second, and less than innodb_io_capacity.
+                carried = self.counter("Innodb_ahead_flush_measured_capacity")
+                self.assertGreater(self.counter("Innodb_buffer_pool_pages_dirty"), 3 * carried)
+                before = self.counter("Innodb_buffer_pool_flush_idle_pages")
+                self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
+                self.wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
+                flushed = self.counter("Innodb_buffer_pool_flush_idle_pages") - before
+                self.assertLessEqual(flushed, 2 * max(carried, self.counter("Innodb_ahead_flush_measured_capacity")))
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
+        self.assertEqual(self.scratch.end(), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -21,7 +21,6 @@ namespace spw {
 namespace {
 
 constexpr Flush_settings ON{.is_on = true,
-                            .has_rounds = true,
                             .age_pct = 60.0,
                             .io_capacity = 1000.0,
                             .io_capacity_max = 2000.0};
@@ -58,36 +57,24 @@ TEST(AheadFlush, EachReasonHasWordsOfItsOwn) {
   EXPECT_EQ(texts.size(), static_cast<size_t>(Flush_reason::N));
 }
 
-TEST(AheadFlush, OffIsNothing) {
+TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRateAndDoNothingElse) {
   Flush_settings off = ON;
   off.is_on = false;
-  off.has_rounds = false;
   for (const double age_pct : {0.0, 70.0, 100.0, 150.0}) {
     Flush_look look = look_at(0.0, age_pct, 99'000);
     look.native_per_s = 500.0;
+    look.purge_per_s = 1000.0;
+    look.util_per_s = 1000.0;
+    look.checkpoint_lsn -= look.sync_age / 2;
     const Flush_decision decision = decide_at(off, look);
-    EXPECT_EQ(decision.reason, Flush_reason::OFF);
-    EXPECT_EQ(decision.n_pages, 0u);
+    EXPECT_EQ(decision.reason, Flush_reason::NATIVE);
+    EXPECT_EQ(decision.n_pages, 50u);
     EXPECT_EQ(decision.lsn_limit, UINT64_MAX);
     EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
     EXPECT_EQ(decision.turn_us, 0.0);
     EXPECT_FALSE(decision.wants_checkpoint);
     EXPECT_EQ(flush_purge_asks(off, look), 0.0);
   }
-}
-
-TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRate) {
-  Flush_settings set = ON;
-  set.is_on = false;
-  Flush_look look = look_at(0.0, 99.0, 99'000);
-  look.native_per_s = 500.0;
-  look.purge_per_s = 1000.0;
-  look.checkpoint_lsn -= look.sync_age / 2;
-  const Flush_decision decision = decide_at(set, look);
-  EXPECT_EQ(decision.reason, Flush_reason::NATIVE);
-  EXPECT_EQ(decision.n_pages, 50u);
-  EXPECT_EQ(decision.turn_us, 0.0);
-  EXPECT_FALSE(decision.wants_checkpoint);
 }
 
 TEST(AheadFlush, BelowTheThresholdsNothingIsFlushed) {
@@ -166,12 +153,10 @@ TEST(AheadFlush, PurgeIsHeardOnceAndWithinTheLimits) {
   EXPECT_EQ(flush_purge_asks(ON, look_at(0.0, 100.0)), 200.0);
 }
 
-TEST(AheadFlush, ADeviceThatIsNotBusyIsUsedWhereSomethingIsAboveItsThreshold) {
+TEST(AheadFlush, ADeviceThatIsNotBusyIsUsedBelowAllThresholds) {
   Flush_look look = look_at(0.0, 0.0);
   look.native_per_s = 100.0;
   look.util_per_s = 600.0;
-  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::NATIVE);
-  look.n_dirty = 45'001;
   EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::UTIL);
   EXPECT_EQ(decide_at(ON, look).n_pages, 70u);
   look.util_per_s = 1e9;
@@ -187,6 +172,16 @@ TEST(AheadFlush, AtAHighAgeAllIsFlushedThatTheLimitsAllow) {
   EXPECT_TRUE(decide_at(ON, look).is_at_device);
   EXPECT_FALSE(decide_at(ON, look_at(0.0, 90.0)).is_at_device);
   EXPECT_EQ(decide_at(ON, look).n_pages, 50u);
+}
+
+TEST(AheadFlush, UpstreamsOwnRateDoesNotHideThatMoreIsWanted) {
+  Flush_look look = look_at(0.0, 90.0);
+  look.native_per_s = 1e6;
+  look.is_native_in_parts = false;
+  const Flush_decision decision = decide_at(ON, look);
+  EXPECT_EQ(decision.reason, Flush_reason::LIMIT);
+  EXPECT_NE(decision.lsn_limit, UINT64_MAX);
+  EXPECT_EQ(decision.n_pages, 200u);
 }
 
 TEST(AheadFlush, TheAgeIsHeardAlsoWherePagesAreOlderThanIsKnown) {
@@ -221,6 +216,40 @@ TEST(AheadFlush, PagesThatAreYoungerThanTheThresholdStay) {
             look.lsn - look.sync_age * 60 / 100 + look.order_lag);
   look.order_lag = look.sync_age;
   EXPECT_EQ(decide_at(ON, look).lsn_limit, look.lsn);
+  /* Also where it is purge that has asked for more, unless too many are dirty.
+   */
+  look = look_at(0.0, 61.0);
+  look.purge_per_s = 1500.0;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::PURGE);
+  EXPECT_EQ(decide_at(ON, look).lsn_limit, look.lsn - look.sync_age * 60 / 100);
+  look.n_dirty = 45'001;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::PURGE);
+  EXPECT_EQ(decide_at(ON, look).lsn_limit, UINT64_MAX);
+}
+
+TEST(AheadFlush, WhoComesBackAfterAPurgeDoesNotPayForIt) {
+  Flush_settings set = ON;
+  set.age_pct = 50.0;
+  Ahead_flush policy;
+  Flush_look look = look_at(1.0, 80.0);
+  const auto go_on = [&policy, &set, &look](double seconds, double bytes_per_s,
+                                            uint64_t changes_per_s) {
+    double turn_us = 0.0;
+    for (double s = 0.0; s < seconds; s += 0.1) {
+      look.now_s += 0.1;
+      look.lsn += static_cast<uint64_t>(0.1 * bytes_per_s);
+      look.oldest_lsn = look.lsn - look.sync_age * 80 / 100;
+      look.n_changes += changes_per_s / 10;
+      turn_us = policy.decide(set, look).turn_us;
+    }
+    return turn_us;
+  };
+  const double before_us = go_on(120.0, 3e6, 3000);
+  (void)go_on(600.0, 10e6, 0);
+  EXPECT_LE(go_on(1.0, 3e6, 3000), 2.0 * before_us);
+  /* The same with one user left meanwhile. */
+  (void)go_on(600.0, 10e6, 10);
+  EXPECT_LE(go_on(1.0, 3e6, 3000), 2.0 * before_us);
 }
 
 TEST(AheadFlush, WithoutPagesThatAreOldEnoughItIsNotTheDevice) {
@@ -299,6 +328,7 @@ TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThem) {
     for (int i = 0; i <= 100; ++i) {
       Flush_look look = look_at(0.1 * i + 1.0, 95.0);
       look.n_lru_flushed = static_cast<uint64_t>(lru * 0.1 * i);
+      look.n_written = static_cast<uint64_t>(10e3 * 0.1 * i);
       n_pages = policy.decide(ON, look).n_pages;
     }
     EXPECT_NEAR(static_cast<double>(n_pages), ours, 1.0) << lru;
@@ -312,11 +342,26 @@ TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThemOfWhatTheDeviceCarries) {
     Flush_look look = look_at(0.1 * i + 1.0, 95.0);
     look.device_per_s = 1000.0;
     look.n_lru_flushed = static_cast<uint64_t>(300 * 0.1 * i);
+    look.n_written = static_cast<uint64_t>(1000 * 0.1 * i);
     const Flush_decision decision = policy.decide(ON, look);
     n_pages = decision.n_pages;
     EXPECT_TRUE(i == 0 || decision.is_at_device);
   }
   EXPECT_NEAR(static_cast<double>(n_pages), 70.0, 1.0);
+}
+
+TEST(AheadFlush, FramesThatAreFreedWithoutAWriteNeedNothing) {
+  /* Those of compressed pages count with the LRU lists. */
+  Ahead_flush policy;
+  uint64_t n_pages = 0;
+  for (int i = 0; i <= 100; ++i) {
+    Flush_look look = look_at(0.1 * i + 1.0, 95.0);
+    look.device_per_s = 1000.0;
+    look.n_lru_flushed = static_cast<uint64_t>(5000 * 0.1 * i);
+    look.n_written = static_cast<uint64_t>(100 * 0.1 * i);
+    n_pages = policy.decide(ON, look).n_pages;
+  }
+  EXPECT_NEAR(static_cast<double>(n_pages), 90.0, 1.0);
 }
 
 TEST(AheadFlush, EachInstanceFlushesAsManyPages) {
@@ -364,9 +409,12 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
       look.native_per_s = in(0.0, 50e3);
       look.purge_per_s = in(0.0, 50e3);
       look.is_writing = in(0.0, 1.0) < 0.1;
+      look.is_back = in(0.0, 1.0) < 0.05;
       const Flush_decision decision = policy.decide(set, look);
-      EXPECT_LE(static_cast<double>(decision.n_pages),
-                FLUSH_LATE_INTERVALS * most + n_instances);
+      const double late = std::max(
+          FLUSH_LATE_INTERVALS * most,
+          (look.is_back ? FLUSH_BACK_S : FLUSH_LATE_S) * set.io_capacity_max);
+      EXPECT_LE(static_cast<double>(decision.n_pages), late + n_instances);
       EXPECT_GE(decision.redo_bytes_per_s, 0.0);
       EXPECT_GE(decision.turn_us, 0.0);
       pages += static_cast<double>(decision.n_pages);
@@ -497,7 +545,7 @@ TEST(AheadFlush, WhatWasWrittenBeforeChangesWereCountedIsNotTheirs) {
 TEST(RedoTurn, TurnsAreTakenOneAfterTheOther) {
   int64_t next_ns = 0;
   for (int64_t i = 0; i < 100; ++i) {
-    const Redo_turn turn = redo_take_turn(next_ns, 5000, 0.3, 1'000'000);
+    const Redo_turn turn = redo_take_turn(next_ns, 5000, 0.3, 1'000'000, 1);
     EXPECT_EQ(turn.next_ns, 5000 + 300 * (i + 1));
     next_ns = turn.next_ns;
   }
@@ -505,7 +553,7 @@ TEST(RedoTurn, TurnsAreTakenOneAfterTheOther) {
 
 TEST(RedoTurn, WhoWaitsGoesOnWithOthers) {
   const auto begin_ns = [](int64_t next_ns) {
-    return redo_take_turn(next_ns, 5000, 1.0, 1'000'000).begin_ns;
+    return redo_take_turn(next_ns, 5000, 1.0, 1'000'000, 1).begin_ns;
   };
   EXPECT_EQ(begin_ns(5000), 5000);
   EXPECT_EQ(begin_ns(REDO_GROUP_NS - 1), 5000);
@@ -519,26 +567,41 @@ TEST(RedoTurn, NobodyWaitsWhereLessIsFilledThanMayBe) {
   int64_t next_ns = 0;
   for (int64_t i = 0; i < 10'000; ++i) {
     const int64_t now_ns = 1'000'000 * (i / 8);
-    const Redo_turn turn = redo_take_turn(next_ns, now_ns, 62.5, 1'000'000);
+    const Redo_turn turn = redo_take_turn(next_ns, now_ns, 62.5, 1'000'000, 1);
     EXPECT_EQ(turn.begin_ns, now_ns);
     next_ns = turn.next_ns;
   }
 }
 
 TEST(RedoTurn, WhoComesLateDoesNotMakeUpForIt) {
-  const Redo_turn turn = redo_take_turn(1000, 900'000, 30.0, 1'000'000);
+  const Redo_turn turn = redo_take_turn(1000, 900'000, 30.0, 1'000'000, 1);
   EXPECT_EQ(turn.begin_ns, 900'000);
   EXPECT_EQ(turn.next_ns, 930'000);
 }
 
-TEST(RedoTurn, NobodyWaitsLongerThanTheMaximum) {
+TEST(RedoTurn, NobodyWaitsLongerThanTheMaximumForAChange) {
+  constexpr int64_t MOST = REDO_TURN_CHANGES;
   int64_t next_ns = 0;
-  for (int i = 0; i < 1000; ++i) {
-    const Redo_turn turn = redo_take_turn(next_ns, 0, 1e12, 2000);
-    EXPECT_EQ(turn.begin_ns, i == 0 ? 0 : 2'000'000);
-    EXPECT_LE(turn.next_ns, 4'000'000);
-    next_ns = turn.next_ns;
+  for (int64_t i = 0; i < 1000; ++i) {
+    const Redo_turn one = redo_take_turn(next_ns, 0, 1e12, 10'000, 1);
+    EXPECT_EQ(one.begin_ns, std::min<int64_t>(i, 1) * REDO_GROUP_NS) << i;
+    const Redo_turn all =
+        redo_take_turn(next_ns, 0, 1e12, 10'000, REDO_TURN_CHANGES);
+    EXPECT_EQ(all.begin_ns, std::min(i, MOST) * REDO_GROUP_NS) << i;
+    /* Who waits for less does not forget what others have to wait for. */
+    EXPECT_EQ(one.next_ns, all.next_ns);
+    EXPECT_EQ(one.next_ns, (std::min(i, MOST) + 1) * REDO_GROUP_NS) << i;
+    next_ns = one.next_ns;
   }
+}
+
+TEST(RedoTurn, WhatHasNotBegunGoesByWhatEachIsGivenNow) {
+  EXPECT_EQ(redo_rescale(9000, 1000, 10.0, 5.0), 5000);
+  EXPECT_EQ(redo_rescale(9000, 1000, 10.0, 20.0), 17'000);
+  /* No limit any more, or not before. */
+  EXPECT_EQ(redo_rescale(9000, 1000, 10.0, 0.0), 1000);
+  EXPECT_EQ(redo_rescale(9000, 1000, 0.0, 10.0), 9000);
+  EXPECT_EQ(redo_rescale(900, 1000, 10.0, 5.0), 900);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ int main(int argc, char **argv) {
       setup.pages = {{{1e3, 0.5}, {100e3, 0.5}}};
       setup.redo_capacity = redo_mib * 1024.0 * 1024.0;
       setup.settings.is_on = is_ahead;
+      setup.is_adaptive = !is_ahead;
       const spw::Sim_result result = spw::Flush_simulation{setup}.run(seconds);
       for (size_t i = 0; i < result.seconds.size(); ++i) {
         const spw::Sim_second &second = result.seconds[i];

@@ -186,9 +186,8 @@ class Flush_simulation {
   explicit Flush_simulation(const Sim_setup &setup)
       : m_setup(setup), m_settings(setup.settings) {
     m_settings.is_limited_by_device =
-        setup.flush_device == Flush_device::LATENCY;
-    m_settings.has_rounds =
-        m_settings.is_on || setup.method != Flush_method::NATIVE;
+        m_settings.is_on && setup.flush_device == Flush_device::LATENCY;
+    m_has_rounds = m_settings.is_on || setup.method != Flush_method::NATIVE;
     for (size_t i = 0; i < N_KINDS; ++i) {
       m_clean[i] = setup.pages[i].n;
     }
@@ -478,7 +477,7 @@ class Flush_simulation {
                                            SCAN_S * m_lsn_avg))),
             m_lsn, second);
       }
-      if (m_settings.has_rounds) {
+      if (m_has_rounds) {
         decide();
       }
       return;
@@ -486,7 +485,7 @@ class Flush_simulation {
     if (m_now_s >= m_next_native_s) {
       m_next_native_s = m_now_s + 1.0;
       const double n_native = native();
-      if (m_settings.has_rounds) {
+      if (m_has_rounds) {
         const Flush_look now = look();
         m_method.look(m_setup.method,
                       {.now_s = now.now_s,
@@ -501,7 +500,7 @@ class Flush_simulation {
         hand_over(n_native, m_lsn, second);
       }
     }
-    if (m_settings.has_rounds && m_now_s >= m_next_round_s) {
+    if (m_has_rounds && m_now_s >= m_next_round_s) {
       decide();
       m_next_round_s = m_now_s + m_decision.next_look_s;
       const double flushed = second->flushed;
@@ -538,9 +537,10 @@ class Flush_simulation {
     now.is_writing = is_writing();
     now.purge_per_s =
         now.is_writing ? m_purge_asks : std::exchange(m_purge_asks, 0.0);
-    m_capacity.look(m_now_s, m_in_flight > 0.0 || m_batch_due_s > 0.0
-                                 ? -1.0
-                                 : m_idle_since_s);
+    m_capacity.look(
+        m_now_s,
+        m_in_flight > 0.0 || m_batch_due_s > 0.0 ? -1.0 : m_idle_since_s,
+        now.n_written);
     now.device_per_s = m_capacity.limit_per_s();
     now.is_device_seen = m_capacity.pages_per_s() != 0.0;
     if (m_setup.flush_device == Flush_device::UTIL && m_util.is_due(m_now_s)) {
@@ -595,6 +595,7 @@ class Flush_simulation {
 
   const Sim_setup m_setup;
   Flush_settings m_settings;
+  bool m_has_rounds;
   double m_sync_age;
   double m_max_age;
   double m_aggressive_age;

@@ -27,6 +27,8 @@ emptied. */
 #include "sql/sql_class.h"
 #include "srv0conc.h"
 #include "srv0shutdown.h"
+#include "trx0trx.h"
+#include "ut0cpu_cache.h"
 
 namespace spw {
 
@@ -43,6 +45,11 @@ using std::chrono::steady_clock;
 same. */
 constexpr int64_t LEAST_SLEEP_NS = 50'000;
 
+/** What SHOW PROCESSLIST says of who waits. No key: it is no stage of the
+performance schema, whose debug builds know all of them beforehand. */
+const PSI_stage_info WAITING{0, "Waiting for its turn to fill the redo log", 0,
+                             ""};
+
 /** Within this time, nanoseconds, a thread that sleeps sees that it has been
 killed, or that there is no limit any more. */
 constexpr int64_t SLICE_NS = 100'000'000;
@@ -52,16 +59,29 @@ coordinator decides at least once a second (innodb_ahead_flushing_interval_ms),
 but where a pass of its own takes longer, as those of sync flushing can. */
 constexpr int64_t TURN_HOLDS_NS = 2'000'000'000;
 
-/** What each change is given, and when that was decided. */
-std::atomic<double> s_turn_us{0.0};
-std::atomic<int64_t> s_turn_ns{0};
+/** What each change is given, and when that was decided: read by each, written
+in each round. */
+struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
+  std::atomic<double> us{0.0};
+  std::atomic<int64_t> decided_ns{0};
+} s_turn;
 
-/** When the next change may begin. */
-std::atomic<int64_t> s_next_ns{0};
+/** When the next change may begin. Like the number of changes it is written by
+each. */
+struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
+  std::atomic<int64_t> next_ns{0};
+  std::atomic<uint64_t> n_changes{0};
+} s_queue;
 
-std::atomic<uint64_t> s_n_changes{0};
-std::atomic<uint64_t> s_n_delays{0};
-std::atomic<uint64_t> s_delay_us{0};
+/** Those who have waited, and who wait now. */
+struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
+  std::atomic<uint64_t> n_delays{0};
+  std::atomic<uint64_t> delay_us{0};
+  std::atomic<uint64_t> n_waiting{0};
+} s_delays;
+
+/** Changes that this thread has made since it has waited. */
+thread_local uint64_t t_n_owed = 0;
 
 int64_t now_ns() {
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch())
@@ -71,9 +91,9 @@ int64_t now_ns() {
 /** @param[in]  now  now
 @return what each change is given: microseconds; 0 if there is no limit */
 double turn_at(int64_t now) {
-  return now - s_turn_ns.load(std::memory_order_relaxed) > TURN_HOLDS_NS
+  return now - s_turn.decided_ns.load(std::memory_order_relaxed) > TURN_HOLDS_NS
              ? 0.0
-             : s_turn_us.load(std::memory_order_relaxed);
+             : s_turn.us.load(std::memory_order_relaxed);
 }
 
 /** @return whether this thread works for a user, or as one does on a replica */
@@ -106,43 +126,56 @@ void sleep_until(const THD *thd, int64_t begin_ns) {
 }  // namespace
 
 void redo_set_turn(double turn_us) {
-  s_turn_us.store(turn_us, std::memory_order_relaxed);
-  s_turn_ns.store(now_ns(), std::memory_order_relaxed);
-  if (turn_us == 0.0) {
-    s_next_ns.store(0, std::memory_order_relaxed);
+  const int64_t now = now_ns();
+  const double old_us = s_turn.us.exchange(turn_us, std::memory_order_relaxed);
+  s_turn.decided_ns.store(now, std::memory_order_relaxed);
+  int64_t next_ns = s_queue.next_ns.load(std::memory_order_relaxed);
+  while (!s_queue.next_ns.compare_exchange_weak(
+      next_ns, redo_rescale(next_ns, now, old_us, turn_us),
+      std::memory_order_relaxed)) {
   }
 }
 
 Redo_delays redo_delays() {
-  return {.n_changes = s_n_changes.load(std::memory_order_relaxed),
-          .n_delays = s_n_delays.load(std::memory_order_relaxed),
-          .delay_us = s_delay_us.load(std::memory_order_relaxed)};
+  return {.n_changes = s_queue.n_changes.load(std::memory_order_relaxed),
+          .n_delays = s_delays.n_delays.load(std::memory_order_relaxed),
+          .delay_us = s_delays.delay_us.load(std::memory_order_relaxed),
+          .n_waiting = s_delays.n_waiting.load(std::memory_order_relaxed)};
 }
 
 void redo_delay(trx_t *trx, const dict_table_t *table) {
   if (!ahead_flushing) {
     return;
   }
-  const THD *const thd = current_thd;
+  THD *const thd = current_thd;
   if (!is_held_back(thd) || !may_wait_for(table)) {
     return;
   }
-  s_n_changes.fetch_add(1, std::memory_order_relaxed);
+  s_queue.n_changes.fetch_add(1, std::memory_order_relaxed);
   const auto max_delay_us = static_cast<int64_t>(ahead_flushing_max_delay_us);
   const int64_t now = now_ns();
   const double turn_us = turn_at(now);
   if (max_delay_us == 0 || turn_us == 0.0) {
     return;
   }
-  int64_t next_ns = s_next_ns.load(std::memory_order_relaxed);
+  ++t_n_owed;
+  int64_t next_ns = s_queue.next_ns.load(std::memory_order_relaxed);
   Redo_turn turn;
   do {
-    turn = redo_take_turn(next_ns, now, turn_us, max_delay_us);
-  } while (!s_next_ns.compare_exchange_weak(next_ns, turn.next_ns,
-                                            std::memory_order_relaxed));
+    turn = redo_take_turn(next_ns, now, turn_us, max_delay_us,
+                          std::min(t_n_owed, REDO_TURN_CHANGES));
+  } while (!s_queue.next_ns.compare_exchange_weak(next_ns, turn.next_ns,
+                                                  std::memory_order_relaxed));
+  if (trx->undo_no != 0 && t_n_owed < REDO_TURN_CHANGES) {
+    return;
+  }
+  t_n_owed = 0;
   if (turn.begin_ns - now < LEAST_SLEEP_NS) {
     return;
   }
+  s_delays.n_waiting.fetch_add(1, std::memory_order_relaxed);
+  PSI_stage_info old_stage;
+  thd->enter_stage(&WAITING, &old_stage, __func__, __FILE__, __LINE__);
   /* innodb_thread_concurrency: others may work meanwhile. */
   const bool is_inside = trx->declared_to_be_inside_innodb;
   srv_conc_force_exit_innodb(trx);
@@ -150,8 +183,11 @@ void redo_delay(trx_t *trx, const dict_table_t *table) {
   if (is_inside) {
     srv_conc_force_enter_innodb(trx);
   }
-  s_n_delays.fetch_add(1, std::memory_order_relaxed);
-  s_delay_us.fetch_add((now_ns() - now) / 1000, std::memory_order_relaxed);
+  thd->enter_stage(&old_stage, nullptr, __func__, __FILE__, __LINE__);
+  s_delays.n_waiting.fetch_sub(1, std::memory_order_relaxed);
+  s_delays.n_delays.fetch_add(1, std::memory_order_relaxed);
+  s_delays.delay_us.fetch_add((now_ns() - now) / 1000,
+                              std::memory_order_relaxed);
 }
 
 }  // namespace spw

@@ -11,7 +11,7 @@ Free Software Foundation. See the file LICENSE.
 /** @file flush/flush0disk.cc
 What the kernel says of the disks below the data directory. */
 
-#include "univ.i"
+#include "flush0disk.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -23,9 +23,8 @@ What the kernel says of the disks below the data directory. */
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
-
-#include "flush0round.h"
 
 namespace spw {
 
@@ -36,66 +35,74 @@ namespace fs = std::filesystem;
 /** Devices are on devices no deeper than this; a loop would have no end. */
 constexpr unsigned MAX_DEPTH = 16;
 
-/** Add the files of the disks that a device is on.
-@param[in]      folder  its folder in sysfs
-@param[in]      depth   how many devices are above it
-@param[in,out]  files   the files of statistics, each once */
-void add_disks(const fs::path &folder, unsigned depth,
-               std::vector<std::string> *files);
+/** Finds the disks that a file system is on. */
+class Disk_search {
+ public:
+  /** @param[in]  sysfs  where sysfs is mounted */
+  explicit Disk_search(const fs::path &sysfs) : m_sysfs(sysfs) {}
 
-/** Add the files of the disks that a file or folder is on.
-@param[in]      path   the file or folder
-@param[in]      depth  how many devices are above it
-@param[in,out]  files  the files of statistics, each once
-@return 0, or the error */
-int add_disks_of(const std::string &path, unsigned depth,
-                 std::vector<std::string> *files) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) {
-    return errno;
+  /** Add the disks that a file or folder is on.
+  @param[in]  path   the file or folder
+  @param[in]  depth  how many devices are above it
+  @return 0, or the error */
+  int add_disks_of(const std::string &path, unsigned depth) {
+    struct stat status;
+    if (stat(path.c_str(), &status) != 0) {
+      return errno;
+    }
+    add_disks(m_sysfs / "dev/block" /
+                  (std::to_string(major(status.st_dev)) + ":" +
+                   std::to_string(minor(status.st_dev))),
+              depth);
+    return 0;
   }
-  add_disks(
-      fs::path{"/sys/dev/block"} / (std::to_string(major(status.st_dev)) + ":" +
-                                    std::to_string(minor(status.st_dev))),
-      depth, files);
-  return 0;
-}
 
-void add_disks(const fs::path &folder, unsigned depth,
-               std::vector<std::string> *files) {
-  std::error_code error;
-  const fs::path device = fs::canonical(folder, error);
-  if (error || depth > MAX_DEPTH) {
-    return;
+  /** Their files of statistics, each once. */
+  std::vector<std::string> files;
+
+ private:
+  /** Add the disks that a device is on.
+  @param[in]  folder  its folder in sysfs
+  @param[in]  depth   how many devices are above it */
+  void add_disks(const fs::path &folder, unsigned depth) {
+    std::error_code error;
+    const fs::path device = fs::canonical(folder, error);
+    if (error || depth > MAX_DEPTH) {
+      return;
+    }
+    if (fs::exists(device / "partition", error)) {
+      add_disks(device.parent_path(), depth + 1);
+      return;
+    }
+    std::ifstream backing{device / "loop" / "backing_file"};
+    std::string path;
+    if (std::getline(backing, path) && add_disks_of(path, depth + 1) == 0) {
+      return;
+    }
+    /* A file that cannot be found from here (another mount namespace, deleted)
+    leaves the loop device itself. */
+    bool has_slaves = false;
+    for (fs::directory_iterator slave{device / "slaves", error};
+         !error && slave != fs::directory_iterator{}; slave.increment(error)) {
+      has_slaves = true;
+      add_disks(slave->path(), depth + 1);
+    }
+    const std::string file = device / "stat";
+    if (!has_slaves && fs::exists(file, error) &&
+        std::find(files.begin(), files.end(), file) == files.end()) {
+      files.push_back(file);
+    }
   }
-  if (fs::exists(device / "partition", error)) {
-    add_disks(device.parent_path(), depth + 1, files);
-    return;
-  }
-  std::ifstream backing{device / "loop" / "backing_file"};
-  std::string path;
-  if (std::getline(backing, path)) {
-    (void)add_disks_of(path, depth + 1, files);
-    return;
-  }
-  bool has_slaves = false;
-  for (fs::directory_iterator slave{device / "slaves", error};
-       !error && slave != fs::directory_iterator{}; slave.increment(error)) {
-    has_slaves = true;
-    add_disks(slave->path(), depth + 1, files);
-  }
-  const std::string file = device / "stat";
-  if (!has_slaves && fs::exists(file, error) &&
-      std::find(files->begin(), files->end(), file) == files->end()) {
-    files->push_back(file);
-  }
-}
+
+  const fs::path m_sysfs;
+};
 
 }  // namespace
 
 bool Disk_reader::open(const std::string &path, std::string *why) {
-  m_files.clear();
-  const int error = add_disks_of(path, 0, &m_files);
+  Disk_search search{m_sysfs};
+  const int error = search.add_disks_of(path, 0);
+  m_files = std::move(search.files);
   if (error != 0) {
     *why = path + ": " + strerror(error);
   } else if (m_files.empty()) {

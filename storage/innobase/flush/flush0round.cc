@@ -72,9 +72,11 @@ Flush_decision s_round;
 /** The last pass was for a round. */
 bool s_was_round = false;
 
-/** Pages of the flush lists that rounds, and the last pass of sync flushing
-before them, have flushed and upstream's formula has not been told of. */
+/** Pages of the flush lists that have been flushed and upstream's formula has
+not been told of; and those of the last pass, of which sync flushing tells it
+itself. */
 ulint s_n_untold = 0;
+ulint s_n_last = 0;
 
 /** Since when pages of this pass may be being written. */
 steady_clock::time_point s_batch_begin{};
@@ -90,7 +92,6 @@ round: pages a second. */
 std::atomic<uint64_t> s_purge_per_s{0};
 
 std::atomic<uint64_t> s_asked_purge{0};
-std::atomic<uint64_t> s_asked_cleaner{0};
 std::atomic<uint64_t> s_rounds[static_cast<size_t>(Flush_reason::N)];
 std::atomic<Flush_reason> s_reason{Flush_reason::OFF};
 std::atomic<double> s_measured_per_s{0.0};
@@ -116,7 +117,6 @@ bool has_rounds() {
 
 Flush_settings settings() {
   return {.is_on = ahead_flushing,
-          .has_rounds = has_rounds(),
           .dirty_pct = ahead_flushing_dirty_pct,
           .max_dirty_pct = srv_max_buf_pool_modified_pct,
           .age_pct = ahead_flushing_age_pct,
@@ -151,8 +151,10 @@ Flush_look look_at(steady_clock::time_point now) {
           .checkpoint_lsn = redo.lsn_last_checkpoint,
           .order_lag = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
-          .is_native_in_parts = method() == Flush_method::NATIVE,
-          .n_lru_flushed = flush_work(Flush_cause::LRU).pages,
+          .is_native_in_parts =
+              method() == Flush_method::NATIVE && mtr_t::s_logging.is_enabled(),
+          .n_lru_flushed = flush_work(Flush_cause::LRU).pages +
+                           flush_work(Flush_cause::SINGLE_PAGE).pages,
           .n_changes = redo_delays().n_changes};
 }
 
@@ -209,7 +211,7 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   look.is_back = std::exchange(s_is_back, false);
   look.purge_per_s = static_cast<double>(
       look.is_writing ? s_purge_per_s.load() : s_purge_per_s.exchange(0));
-  s_capacity.look(look.now_s, aio_writes_idle_since_s());
+  s_capacity.look(look.now_s, aio_writes_idle_since_s(), look.n_written);
   s_measured_per_s = s_capacity.pages_per_s();
   look.device_per_s = s_capacity.limit_per_s();
   look.is_device_seen = s_capacity.pages_per_s() != 0.0;
@@ -235,10 +237,6 @@ void note_batch(const Flush_decision &decision, ulint n_list, ulint n_lru) {
   if (decision.is_round) {
     s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
         1, std::memory_order_relaxed);
-    if (decision.reason > Flush_reason::NATIVE &&
-        decision.reason != Flush_reason::PURGE) {
-      s_asked_cleaner.fetch_add(1, std::memory_order_relaxed);
-    }
   }
   const auto now = steady_clock::now();
   s_capacity.round(seconds_of(s_batch_begin), seconds_of(now), n_list + n_lru,
@@ -264,6 +262,7 @@ void let_go() {
   s_method = {};
   s_round = {};
   s_n_untold = 0;
+  s_n_last = 0;
   s_capacity.pause();
   redo_set_turn(0.0);
   s_redo_per_s = FLUSH_UNLIMITED;
@@ -322,6 +321,7 @@ void flush_ahead_round(ulint *n_pages, lsn_t *lsn_limit) {
 }
 
 ulint flush_last_pages(ulint n_pages) {
+  s_n_last = 0;
   return std::max(n_pages, std::exchange(s_n_untold, 0));
 }
 
@@ -342,6 +342,13 @@ ulint flush_recommended(ulint n_pages) {
   return 0;
 }
 
+ulint flush_idle_pages(ulint n_pages) {
+  const double carried_per_s = s_capacity.pages_per_s();
+  return settings().is_limited_by_device && carried_per_s != 0.0
+             ? std::min(n_pages, static_cast<ulint>(carried_per_s))
+             : n_pages;
+}
+
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
   /* Sync flushing comes before a round that was due. */
   const Flush_decision round = is_sync ? Flush_decision{} : s_round;
@@ -353,13 +360,11 @@ void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
   flush_done(Flush_cause::LRU, n_lru);
   if (has_rounds()) {
     note_batch(round, n_list, n_lru);
+    s_n_untold += n_list - (is_sync ? s_n_last : 0);
+    s_n_last = n_list;
     if (is_sync) {
-      /* Upstream has been told of what was before. */
-      s_n_untold = n_list;
       (void)decide(s_batch_begin, true);
-    } else if (round.n_pages != 0) {
-      s_n_untold += n_list;
-    } else {
+    } else if (round.n_pages == 0) {
       s_method.pass_done(seconds_of(s_batch_begin));
     }
   }
@@ -387,15 +392,21 @@ Ahead_flush_stats ahead_flush_stats() {
   const Redo_delays delays = redo_delays();
   Ahead_flush_stats stats{
       .asked_purge = s_asked_purge,
-      .asked_cleaner = s_asked_cleaner,
+      .asked_cleaner = 0,
       .rounds = {},
       .reason = s_reason,
       .measured_capacity = static_cast<uint64_t>(s_measured_per_s.load()),
       .redo_limit_bytes_per_s =
           redo_per_s == FLUSH_UNLIMITED ? 0 : static_cast<uint64_t>(redo_per_s),
       .delays = delays.n_delays,
-      .delay_us = delays.delay_us};
+      .delay_us = delays.delay_us,
+      .delays_waiting = delays.n_waiting};
   std::copy(std::begin(s_rounds), std::end(s_rounds), stats.rounds);
+  for (const Flush_reason reason :
+       {Flush_reason::DIRTY, Flush_reason::UTIL, Flush_reason::AGE,
+        Flush_reason::LIMIT, Flush_reason::DEVICE}) {
+    stats.asked_cleaner += stats.rounds[static_cast<size_t>(reason)];
+  }
   return stats;
 }
 
@@ -413,12 +424,14 @@ void ahead_flush_print(FILE *file) {
           "Ahead flushing now: %s; asked %" PRIu64 " times by purge, %" PRIu64
           " by the page cleaner\n"
           "The device was seen to carry %" PRIu64
-          " pages/s; the redo log may be filled by %" PRIu64
-          " bytes/s (0: not known, no limit)\n"
-          "Changes of rows delayed %" PRIu64 ", by %" PRIu64 " us in all\n",
+          " pages/s (0: not known); the redo log may be filled by %" PRIu64
+          " bytes/s (0: at any speed)\n"
+          "Changes of rows delayed %" PRIu64 ", by %" PRIu64
+          " us in all; waiting now %" PRIu64 "\n",
           flush_reason_text(stats.reason), stats.asked_purge,
           stats.asked_cleaner, stats.measured_capacity,
-          stats.redo_limit_bytes_per_s, stats.delays, stats.delay_us);
+          stats.redo_limit_bytes_per_s, stats.delays, stats.delay_us,
+          stats.delays_waiting);
 }
 
 }  // namespace spw

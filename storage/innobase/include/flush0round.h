@@ -21,6 +21,7 @@ at run time without a latch, the counters begin at the start of the server. */
 #include <string>
 #include <vector>
 
+#include "flush0disk.h"
 #include "policy/flush0ahead.h"
 #include "policy/flush0device.h"
 #include "policy/flush0method.h"
@@ -71,10 +72,11 @@ struct Ahead_flush_stats {
   for hardly. */
   uint64_t redo_limit_bytes_per_s;
 
-  /** Changes of rows that were delayed, and by how much in all: microseconds.
-   */
+  /** Changes of rows that were delayed, by how many microseconds in all, and
+  that are being delayed. */
   uint64_t delays;
   uint64_t delay_us;
+  uint64_t delays_waiting;
 };
 
 /** @return what ahead flushing has done. Any thread, no latch. */
@@ -84,30 +86,12 @@ Ahead_flush_stats ahead_flush_stats();
 @param[in,out]  file  where to print */
 void ahead_flush_print(FILE *file);
 
-/** Reads the kernel's statistics of the disks below a file system: through
-partitions, loop devices and the device mapper (sysfs, block layer's stat). One
-thread uses it. */
-class Disk_reader {
- public:
-  /** @param[in]   path  a folder of the file system
-  @param[out]  why   if there are none: why
-  @return whether there are disks whose work can be read */
-  [[nodiscard]] bool open(const std::string &path, std::string *why);
-
-  /** @return what has been counted for each; nothing if that cannot be read any
-  more */
-  [[nodiscard]] std::vector<Disk_work> read() const;
-
- private:
-  /** The files of their statistics. */
-  std::vector<std::string> m_files;
-};
-
 /** What writers have been held back by: flush/flush0delay.cc. */
 struct Redo_delays {
   uint64_t n_changes;
   uint64_t n_delays;
   uint64_t delay_us;
+  uint64_t n_waiting;
 };
 
 /** @return what writers have been held back by. Any thread, no latch. */

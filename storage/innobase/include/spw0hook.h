@@ -337,6 +337,13 @@ ulint flush_last_pages(ulint n_pages);
 them over the second. Called by the coordinator. */
 ulint flush_recommended(ulint n_pages);
 
+/** The server is idle.
+@param[in]  n_pages  the pages that upstream flushes in a second then
+@return as many, or what the device was seen to carry if that is less and the
+limit (innodb_ahead_flushing_device = LATENCY): users who come back would wait
+for them. Called by the coordinator. */
+ulint flush_idle_pages(ulint n_pages);
+
 /** Note what a round of the page cleaners, that was not idle, has flushed.
 Called by the coordinator.
 @param[in]  is_sync  whether redo space is about to run out

@@ -21,8 +21,15 @@ How old the dirty pages are, and so how fast they have to be flushed. */
 
 namespace spw {
 
+/** @param[in]  from  a counter
+@param[in]  to    the same, later
+@return by how much it has grown; 0 if it began anew */
+inline double counter_growth(uint64_t from, uint64_t to) {
+  return static_cast<double>(to - std::min(from, to));
+}
+
 /** The age of sync flushing has so many parts, within which dirty pages are not
-told apart. */
+told apart. (Simulated: from 16 to 256 it makes no difference.) */
 constexpr uint64_t FLUSH_LIST_PARTS = 64;
 
 /** The flush lists at a time. */
@@ -64,11 +71,11 @@ class Flush_list_shape {
       spread(look.oldest_lsn, static_cast<double>(look.n_dirty));
       return;
     }
-    const double n_written = grown(m_last.n_written, look.n_written);
+    const double n_written = counter_growth(m_last.n_written, look.n_written);
     /* Fewer than none where pages were dropped with their table. */
     const double n_made = static_cast<double>(look.n_dirty) -
                           static_cast<double>(m_last.n_dirty) + n_written;
-    m_n_lru += grown(m_last.n_lru_flushed, look.n_lru_flushed);
+    m_n_lru += counter_growth(m_last.n_lru_flushed, look.n_lru_flushed);
     const double n_lru = std::min(n_written, m_n_lru);
     m_n_lru = std::min(m_n_lru - n_lru, static_cast<double>(look.n_dirty));
     take_oldest(n_written - n_lru);
@@ -119,10 +126,6 @@ class Flush_list_shape {
            look.sync_age > m_sync_age + m_sync_age / 4 ||
            look.lsn < m_last.lsn ||
            part_of(look.lsn) - part_of(m_last.lsn) >= N_KEPT;
-  }
-
-  static double grown(uint64_t from, uint64_t to) {
-    return static_cast<double>(to - std::min(from, to));
   }
 
   uint64_t part_of(uint64_t lsn) const { return lsn / m_part_bytes; }

@@ -18,6 +18,8 @@ innodb_adaptive_flushing_method. */
 #include <algorithm>
 #include <cstdint>
 
+#include "flush0list.h"
+
 namespace spw {
 
 /** innodb_adaptive_flushing_method, as in Percona Server 5.5, whose manual has
@@ -82,10 +84,12 @@ class Adaptive_method {
       m_seen_s = std::min(m_seen_s + passed_s, FLUSH_AVERAGE_S);
       const double weight = std::min(1.0, passed_s / m_seen_s);
       m_filled_per_s +=
-          weight * (grown(m_last.lsn, look.lsn) / passed_s - m_filled_per_s);
-      const double made_dirty = static_cast<double>(look.n_dirty) -
-                                static_cast<double>(m_last.n_dirty) +
-                                grown(m_last.n_flushed, look.n_flushed);
+          weight *
+          (counter_growth(m_last.lsn, look.lsn) / passed_s - m_filled_per_s);
+      const double made_dirty =
+          static_cast<double>(look.n_dirty) -
+          static_cast<double>(m_last.n_dirty) +
+          counter_growth(m_last.n_flushed, look.n_flushed);
       m_dirtied_per_s +=
           weight * (std::max(made_dirty, 0.0) / passed_s - m_dirtied_per_s);
     }
@@ -96,7 +100,7 @@ class Adaptive_method {
       m_per_s = native;
       return;
     }
-    const double age = grown(look.oldest_lsn, look.lsn);
+    const double age = counter_growth(look.oldest_lsn, look.lsn);
     const double share = age / static_cast<double>(look.sync_age);
     const double wanted = method == Flush_method::ESTIMATE
                               ? estimate(look, age, share)
@@ -116,10 +120,6 @@ class Adaptive_method {
   }
 
  private:
-  static double grown(uint64_t from, uint64_t to) {
-    return static_cast<double>(to - std::min(from, to));
-  }
-
   double estimate(const Flush_method_look &look, double age,
                   double share) const {
     /* Were pages made dirty evenly, their mean age would be half of that of the
