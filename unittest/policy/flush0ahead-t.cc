@@ -583,10 +583,10 @@ TEST(RedoTurn, NobodyWaitsLongerThanTheMaximumForAChange) {
   constexpr int64_t MOST = REDO_TURN_CHANGES;
   int64_t next_ns = 0;
   for (int64_t i = 0; i < 1000; ++i) {
-    const Redo_turn one = redo_take_turn(next_ns, 0, 1e12, 10'000, 1);
+    const Redo_turn one = redo_take_turn(next_ns, 0, 1e4, 10'000, 1);
     EXPECT_EQ(one.begin_ns, std::min<int64_t>(i, 1) * REDO_GROUP_NS) << i;
     const Redo_turn all =
-        redo_take_turn(next_ns, 0, 1e12, 10'000, REDO_TURN_CHANGES);
+        redo_take_turn(next_ns, 0, 1e4, 10'000, REDO_TURN_CHANGES);
     EXPECT_EQ(all.begin_ns, std::min(i, MOST) * REDO_GROUP_NS) << i;
     /* Who waits for less does not forget what others have to wait for. */
     EXPECT_EQ(one.next_ns, all.next_ns);
@@ -602,6 +602,7 @@ TEST(RedoTurn, WhatHasNotBegunGoesByWhatEachIsGivenNow) {
   EXPECT_EQ(redo_rescale(9000, 1000, 10.0, 0.0), 1000);
   EXPECT_EQ(redo_rescale(9000, 1000, 0.0, 10.0), 9000);
   EXPECT_EQ(redo_rescale(900, 1000, 10.0, 5.0), 900);
+  EXPECT_GT(redo_rescale(int64_t{1} << 60, 1000, 1e-9, 1e9), int64_t{1} << 59);
 }
 
 }  // namespace

@@ -574,6 +574,9 @@ class Flush_simulation {
   averages are of 30 rounds; here they forget as slowly */
   double native() {
     const Flush_settings &set = m_settings;
+    if (set.is_on && !m_setup.is_adaptive && dirty_pct() < set.max_dirty_pct) {
+      return 0.0;
+    }
     m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
     m_native_lsn = m_lsn;
     const double dirty = dirty_pct();

@@ -19,6 +19,7 @@ emptied. */
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "dict0mem.h"
 #include "flush0round.h"
@@ -51,8 +52,8 @@ const PSI_stage_info WAITING{0, "Waiting for its turn to fill the redo log", 0,
                              ""};
 
 /** Within this time, nanoseconds, a thread that sleeps sees that it has been
-killed, or that there is no limit any more. */
-constexpr int64_t SLICE_NS = 100'000'000;
+killed, or that the limit is another. */
+constexpr int64_t SLICE_NS = 50'000'000;
 
 /** What was decided longer ago, nanoseconds, is of another time: the
 coordinator decides at least once a second (innodb_ahead_flushing_interval_ms),
@@ -80,7 +81,8 @@ struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
   std::atomic<uint64_t> n_waiting{0};
 } s_delays;
 
-/** Changes that this thread has made since it has waited. */
+/** Changes that this thread has made since it has waited; a session that gets
+the thread of one that has ended waits for what that has left. */
 thread_local uint64_t t_n_owed = 0;
 
 int64_t now_ns() {
@@ -88,12 +90,18 @@ int64_t now_ns() {
       .count();
 }
 
+/** @param[in]  turn_us  what each change is given
+@return the same, no more than it may wait for */
+double bounded(double turn_us) {
+  return std::min(turn_us, static_cast<double>(ahead_flushing_max_delay_us));
+}
+
 /** @param[in]  now  now
 @return what each change is given: microseconds; 0 if there is no limit */
 double turn_at(int64_t now) {
   return now - s_turn.decided_ns.load(std::memory_order_relaxed) > TURN_HOLDS_NS
              ? 0.0
-             : s_turn.us.load(std::memory_order_relaxed);
+             : bounded(s_turn.us.load(std::memory_order_relaxed));
 }
 
 /** @return whether this thread works for a user, or as one does on a replica */
@@ -112,14 +120,34 @@ bool may_wait_for(const dict_table_t *table) {
          strncmp(table->name.m_name, SCHEMA, sizeof(SCHEMA) - 1) != 0;
 }
 
-void sleep_until(const THD *thd, int64_t begin_ns) {
-  for (int64_t now = now_ns();
-       now < begin_ns && !thd->is_killed() && turn_at(now) != 0.0 &&
-       ahead_flushing && ahead_flushing_max_delay_us != 0 &&
-       srv_shutdown_state.load() == SRV_SHUTDOWN_NONE;
-       now = now_ns()) {
-    std::this_thread::sleep_for(
-        nanoseconds{std::min(begin_ns - now, SLICE_NS)});
+/** Sleep until a turn begins: earlier or later, as the limit is another by
+then, and no longer than innodb_ahead_flushing_max_delay_us allows.
+@param[in]  thd        the session
+@param[in]  begin_ns   when its turn begins
+@param[in]  turn_us    what each change was given when that was said
+@param[in]  n_changes  that it waits for */
+void sleep_until(const THD *thd, int64_t begin_ns, double turn_us,
+                 uint64_t n_changes) {
+  const int64_t start = now_ns();
+  for (int64_t now = start;; now = now_ns()) {
+    const double new_turn_us = turn_at(now);
+    if (thd->is_killed() || new_turn_us == 0.0 || !ahead_flushing ||
+        srv_shutdown_state.load() != SRV_SHUTDOWN_NONE) {
+      return;
+    }
+    if (new_turn_us != turn_us) {
+      begin_ns =
+          redo_begin(redo_rescale(begin_ns, now, turn_us, new_turn_us), now);
+      turn_us = new_turn_us;
+    }
+    const int64_t left_ns =
+        std::min(begin_ns,
+                 redo_latest(start, ahead_flushing_max_delay_us, n_changes)) -
+        now;
+    if (left_ns <= 0) {
+      return;
+    }
+    std::this_thread::sleep_for(nanoseconds{std::min(left_ns, SLICE_NS)});
   }
 }
 
@@ -131,7 +159,7 @@ void redo_set_turn(double turn_us) {
   s_turn.decided_ns.store(now, std::memory_order_relaxed);
   int64_t next_ns = s_queue.next_ns.load(std::memory_order_relaxed);
   while (!s_queue.next_ns.compare_exchange_weak(
-      next_ns, redo_rescale(next_ns, now, old_us, turn_us),
+      next_ns, redo_rescale(next_ns, now, bounded(old_us), bounded(turn_us)),
       std::memory_order_relaxed)) {
   }
 }
@@ -155,21 +183,22 @@ void redo_delay(trx_t *trx, const dict_table_t *table) {
   const auto max_delay_us = static_cast<int64_t>(ahead_flushing_max_delay_us);
   const int64_t now = now_ns();
   const double turn_us = turn_at(now);
-  if (max_delay_us == 0 || turn_us == 0.0) {
+  if (turn_us == 0.0) {
     return;
   }
-  ++t_n_owed;
+  t_n_owed = std::min(t_n_owed + 1, REDO_TURN_CHANGES);
   int64_t next_ns = s_queue.next_ns.load(std::memory_order_relaxed);
   Redo_turn turn;
   do {
-    turn = redo_take_turn(next_ns, now, turn_us, max_delay_us,
-                          std::min(t_n_owed, REDO_TURN_CHANGES));
+    turn = redo_take_turn(next_ns, now, turn_us, max_delay_us, t_n_owed);
   } while (!s_queue.next_ns.compare_exchange_weak(next_ns, turn.next_ns,
                                                   std::memory_order_relaxed));
-  if (trx->undo_no != 0 && t_n_owed < REDO_TURN_CHANGES) {
+  /* A copy that ALTER TABLE makes has no undo log. */
+  const bool is_first = trx->undo_no == 0 && !table->skip_alter_undo;
+  if (!is_first && t_n_owed < REDO_TURN_CHANGES) {
     return;
   }
-  t_n_owed = 0;
+  const uint64_t n_changes = std::exchange(t_n_owed, 0);
   if (turn.begin_ns - now < LEAST_SLEEP_NS) {
     return;
   }
@@ -179,7 +208,7 @@ void redo_delay(trx_t *trx, const dict_table_t *table) {
   /* innodb_thread_concurrency: others may work meanwhile. */
   const bool is_inside = trx->declared_to_be_inside_innodb;
   srv_conc_force_exit_innodb(trx);
-  sleep_until(thd, turn.begin_ns);
+  sleep_until(thd, turn.begin_ns, turn_us, n_changes);
   if (is_inside) {
     srv_conc_force_enter_innodb(trx);
   }

@@ -330,15 +330,20 @@ ulint flush_recommended(ulint n_pages) {
     return n_pages;
   }
   const Flush_look look = look_at(steady_clock::now());
+  const bool is_too_dirty =
+      buf_get_modified_ratio_pct() >= srv_max_buf_pool_modified_pct;
+  /* Also without innodb_adaptive_flushing upstream flushes above
+  innodb_max_dirty_pages_pct_lwm; ahead flushing has a dirty rule of its own. */
+  const bool has_native = !ahead_flushing || srv_adaptive_flushing ||
+                          is_too_dirty || !mtr_t::s_logging.is_enabled();
   s_method.look(method(), {.now_s = look.now_s,
-                           .n_native = n_pages,
+                           .n_native = has_native ? n_pages : 0,
                            .n_dirty = look.n_dirty,
                            .lsn = look.lsn,
                            .oldest_lsn = look.oldest_lsn,
                            .sync_age = look.sync_age,
                            .n_flushed = srv_stats.buf_pool_flushed,
-                           .is_too_dirty = buf_get_modified_ratio_pct() >=
-                                           srv_max_buf_pool_modified_pct});
+                           .is_too_dirty = is_too_dirty});
   return 0;
 }
 
@@ -428,8 +433,10 @@ void ahead_flush_print(FILE *file) {
           " bytes/s (0: at any speed)\n"
           "Changes of rows delayed %" PRIu64 ", by %" PRIu64
           " us in all; waiting now %" PRIu64 "\n",
-          flush_reason_text(stats.reason), stats.asked_purge,
-          stats.asked_cleaner, stats.measured_capacity,
+          ahead_flushing || stats.reason == Flush_reason::OFF
+              ? flush_reason_text(stats.reason)
+              : "off; rounds are for innodb_adaptive_flushing_method",
+          stats.asked_purge, stats.asked_cleaner, stats.measured_capacity,
           stats.redo_limit_bytes_per_s, stats.delays, stats.delay_us,
           stats.delays_waiting);
 }

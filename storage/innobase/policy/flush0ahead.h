@@ -112,7 +112,7 @@ enum class Flush_reason {
   AGE,
   /** The same, and innodb_io_capacity_max is not enough. */
   LIMIT,
-  /** The same, and the device carries no more. */
+  /** The same, and the device is not known to carry more. */
   DEVICE,
   N
 };
@@ -123,13 +123,13 @@ inline const char *flush_reason_text(Flush_reason reason) {
   constexpr const char *texts[] = {
       "off",
       "nothing: below all thresholds",
-      "innodb_adaptive_flushing, whose rate is higher",
+      "upstream's formula, whose rate is higher",
       "dirty pages, above their threshold",
       "a device that is not busy",
       "purge, which has asked for more",
       "the age, above its threshold",
       "the age; innodb_io_capacity_max allows no more",
-      "the age; the device carries no more"};
+      "the age; the device is not known to carry more"};
   static_assert(sizeof(texts) / sizeof(*texts) ==
                 static_cast<size_t>(Flush_reason::N));
   return texts[static_cast<size_t>(reason)];
@@ -626,11 +626,28 @@ it changes, for what its session has changed since it waited last; and also in
 between, after so many changes: few transactions of TPC-C change more rows. */
 constexpr uint64_t REDO_TURN_CHANGES = 32;
 
+/** @param[in]  turn_ns  when a turn begins
+@param[in]  now_ns   now
+@return when it begins with others */
+inline int64_t redo_begin(int64_t turn_ns, int64_t now_ns) {
+  return std::max(now_ns, turn_ns / REDO_GROUP_NS * REDO_GROUP_NS);
+}
+
+/** @param[in]  now_ns        when the wait begins
+@param[in]  max_delay_us  for each change
+@param[in]  n_changes     that are waited for at once
+@return when it ends at the latest */
+inline int64_t redo_latest(int64_t now_ns, int64_t max_delay_us,
+                           uint64_t n_changes) {
+  return now_ns + 1000 * max_delay_us * static_cast<int64_t>(n_changes);
+}
+
 /** Those who change rows take turns, so that together they fill the redo log no
 faster than they may. (A leaky bucket, with room for REDO_GROUP_NS.)
 @param[in]  next_ns       what the last turn has left
 @param[in]  now_ns        now
-@param[in]  turn_us       Flush_decision::turn_us
+@param[in]  turn_us       Flush_decision::turn_us, or max_delay_us if that is
+less
 @param[in]  max_delay_us  for each change nobody waits longer; the redo log is
 filled faster where more have come than can wait so long
 @param[in]  n_changes     that a thread waits for at once, the one that it is
@@ -638,33 +655,28 @@ about to make among them: 1 to REDO_TURN_CHANGES
 @return the turn of the last of them */
 inline Redo_turn redo_take_turn(int64_t next_ns, int64_t now_ns, double turn_us,
                                 int64_t max_delay_us, uint64_t n_changes) {
-  const auto after = [now_ns, max_delay_us](uint64_t changes) {
-    return now_ns + 1000 * max_delay_us * static_cast<int64_t>(changes);
-  };
-  const int64_t turn_ns = std::clamp(next_ns, now_ns, after(REDO_TURN_CHANGES));
-  const int64_t latest_ns = after(n_changes);
-  return {turn_ns >= latest_ns
-              ? latest_ns
-              : std::max(now_ns, turn_ns / REDO_GROUP_NS * REDO_GROUP_NS),
-          turn_ns +
-              static_cast<int64_t>(
-                  1e3 * std::min(turn_us, static_cast<double>(max_delay_us)))};
+  const int64_t turn_ns = std::clamp(
+      next_ns, now_ns, redo_latest(now_ns, max_delay_us, REDO_TURN_CHANGES));
+  const int64_t latest_ns = redo_latest(now_ns, max_delay_us, n_changes);
+  return {turn_ns >= latest_ns ? latest_ns : redo_begin(turn_ns, now_ns),
+          turn_ns + static_cast<int64_t>(1e3 * turn_us)};
 }
 
 /** What each change is given is another: those who have not begun wait so much
 longer or shorter.
-@param[in]  next_ns      what the last turn has left
+@param[in]  begin_ns     when one would begin, or the next one could
 @param[in]  now_ns       now
 @param[in]  old_turn_us  what each was given
 @param[in]  turn_us      what each is given
-@return what is to be kept for the next turn; now or before for nothing */
-inline int64_t redo_rescale(int64_t next_ns, int64_t now_ns, double old_turn_us,
-                            double turn_us) {
-  return old_turn_us <= 0.0 || next_ns <= now_ns
-             ? next_ns
-             : now_ns +
-                   static_cast<int64_t>(static_cast<double>(next_ns - now_ns) *
-                                        turn_us / old_turn_us);
+@return when it begins now; now or before for at once */
+inline int64_t redo_rescale(int64_t begin_ns, int64_t now_ns,
+                            double old_turn_us, double turn_us) {
+  constexpr double MOST_NS = 1e18;
+  return old_turn_us <= 0.0 || begin_ns <= now_ns
+             ? begin_ns
+             : now_ns + static_cast<int64_t>(std::min(
+                            MOST_NS, static_cast<double>(begin_ns - now_ns) *
+                                         turn_us / old_turn_us));
 }
 
 }  // namespace spw
