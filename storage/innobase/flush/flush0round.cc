@@ -348,9 +348,8 @@ ulint flush_recommended(ulint n_pages) {
 }
 
 ulint flush_idle_pages(ulint n_pages) {
-  const double carried_per_s = s_capacity.pages_per_s();
-  return settings().is_limited_by_device && carried_per_s != 0.0
-             ? std::min(n_pages, static_cast<ulint>(carried_per_s))
+  return settings().is_limited_by_device
+             ? std::min(n_pages, static_cast<ulint>(s_capacity.limit_per_s()))
              : n_pages;
 }
 

@@ -339,7 +339,7 @@ ulint flush_recommended(ulint n_pages);
 
 /** The server is idle.
 @param[in]  n_pages  the pages that upstream flushes in a second then
-@return as many, or what the device was seen to carry if that is less and the
+@return as many, or what is known of the device to carry if that is less and the
 limit (innodb_ahead_flushing_device = LATENCY): users who come back would wait
 for them. Called by the coordinator. */
 ulint flush_idle_pages(ulint n_pages);
