@@ -319,49 +319,45 @@ TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {
               1.0);
 }
 
+/** @return the decision after ten seconds at a high age
+@param[in]  device   what the device carries: pages a second
+@param[in]  lru      pages of the LRU lists that are handed over: a second
+@param[in]  written  pages that are written: a second */
+Flush_decision after_lru(double device, double lru, double written) {
+  Ahead_flush policy;
+  Flush_decision decision;
+  for (int i = 0; i <= 100; ++i) {
+    Flush_look look = look_at(0.1 * i + 1.0, 95.0);
+    look.device_per_s = device;
+    look.n_lru_flushed = static_cast<uint64_t>(lru * 0.1 * i);
+    look.n_written = static_cast<uint64_t>(written * 0.1 * i);
+    decision = policy.decide(ON, look);
+    EXPECT_TRUE(i == 0 ||
+                decision.is_at_device == (device < ON.io_capacity_max));
+  }
+  return decision;
+}
+
 TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThem) {
   /* 1,500 pages a second of them leave 500, but half is ours in any case. */
   for (const auto &[lru, ours] :
        {std::pair{500.0, 150.0}, {1000.0, 100.0}, {5000.0, 100.0}}) {
-    Ahead_flush policy;
-    uint64_t n_pages = 0;
-    for (int i = 0; i <= 100; ++i) {
-      Flush_look look = look_at(0.1 * i + 1.0, 95.0);
-      look.n_lru_flushed = static_cast<uint64_t>(lru * 0.1 * i);
-      look.n_written = static_cast<uint64_t>(10e3 * 0.1 * i);
-      n_pages = policy.decide(ON, look).n_pages;
-    }
-    EXPECT_NEAR(static_cast<double>(n_pages), ours, 1.0) << lru;
+    EXPECT_NEAR(
+        static_cast<double>(after_lru(FLUSH_UNLIMITED, lru, 10e3).n_pages),
+        ours, 1.0)
+        << lru;
   }
 }
 
 TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThemOfWhatTheDeviceCarries) {
-  Ahead_flush policy;
-  uint64_t n_pages = 0;
-  for (int i = 0; i <= 100; ++i) {
-    Flush_look look = look_at(0.1 * i + 1.0, 95.0);
-    look.device_per_s = 1000.0;
-    look.n_lru_flushed = static_cast<uint64_t>(300 * 0.1 * i);
-    look.n_written = static_cast<uint64_t>(1000 * 0.1 * i);
-    const Flush_decision decision = policy.decide(ON, look);
-    n_pages = decision.n_pages;
-    EXPECT_TRUE(i == 0 || decision.is_at_device);
-  }
-  EXPECT_NEAR(static_cast<double>(n_pages), 70.0, 1.0);
+  EXPECT_NEAR(static_cast<double>(after_lru(1000.0, 300.0, 1000.0).n_pages),
+              70.0, 1.0);
 }
 
 TEST(AheadFlush, FramesThatAreFreedWithoutAWriteNeedNothing) {
   /* Those of compressed pages count with the LRU lists. */
-  Ahead_flush policy;
-  uint64_t n_pages = 0;
-  for (int i = 0; i <= 100; ++i) {
-    Flush_look look = look_at(0.1 * i + 1.0, 95.0);
-    look.device_per_s = 1000.0;
-    look.n_lru_flushed = static_cast<uint64_t>(5000 * 0.1 * i);
-    look.n_written = static_cast<uint64_t>(100 * 0.1 * i);
-    n_pages = policy.decide(ON, look).n_pages;
-  }
-  EXPECT_NEAR(static_cast<double>(n_pages), 90.0, 1.0);
+  EXPECT_NEAR(static_cast<double>(after_lru(1000.0, 5000.0, 100.0).n_pages),
+              90.0, 1.0);
 }
 
 TEST(AheadFlush, EachInstanceFlushesAsManyPages) {

@@ -39,7 +39,8 @@ double after(uint64_t seconds, Flush_method method, double share,
                  .oldest_lsn = lsn - static_cast<uint64_t>(share * SYNC_AGE),
                  .sync_age = SYNC_AGE,
                  .n_flushed = 100 * i,
-                 .is_too_dirty = is_too_dirty});
+                 .is_too_dirty = is_too_dirty,
+                 .is_left_to_ahead = false});
     pages = policy.pages_per_s(static_cast<double>(i));
   }
   return pages;
@@ -49,6 +50,25 @@ TEST(AdaptiveMethod, NativeIsUpstreams) {
   for (const uint64_t n_native : {0, 1, 123456}) {
     EXPECT_EQ(after(600, Flush_method::NATIVE, 0.7, n_native), n_native);
   }
+}
+
+TEST(AdaptiveMethod, WithoutItUpstreamsIsLeftToAheadFlushing) {
+  Adaptive_method policy;
+  Flush_method_look look{.now_s = 1.0,
+                         .n_native = 500,
+                         .n_dirty = 4000,
+                         .lsn = 1'000'000'000,
+                         .oldest_lsn = 990'000'000,
+                         .sync_age = SYNC_AGE,
+                         .n_flushed = 0,
+                         .is_too_dirty = false,
+                         .is_left_to_ahead = true};
+  policy.look(Flush_method::NATIVE, look);
+  EXPECT_EQ(policy.pages_per_s(1.0), 0.0);
+  /* But for innodb_max_dirty_pages_pct. */
+  look.is_too_dirty = true;
+  policy.look(Flush_method::NATIVE, look);
+  EXPECT_EQ(policy.pages_per_s(1.0), 500.0);
 }
 
 TEST(AdaptiveMethod, EstimateFollowsTheRedoLogFromAQuarterOn) {
@@ -77,7 +97,8 @@ TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
                  .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
                  .sync_age = SYNC_AGE,
                  .n_flushed = i / 10 * 1000,
-                 .is_too_dirty = false});
+                 .is_too_dirty = false,
+                 .is_left_to_ahead = false});
     const double pages = policy.pages_per_s(static_cast<double>(i));
     if (i > 300) {
       EXPECT_NEAR(pages, last, 40.0);
@@ -97,7 +118,8 @@ TEST(AdaptiveMethod, WhatWasAskedForHoldsForTwoSeconds) {
                                      .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
                                      .sync_age = SYNC_AGE,
                                      .n_flushed = 0,
-                                     .is_too_dirty = false});
+                                     .is_too_dirty = false,
+                                     .is_left_to_ahead = false});
   EXPECT_EQ(policy.pages_per_s(1001.9), 500.0);
   EXPECT_EQ(policy.pages_per_s(1002.0), 0.0);
   /* The pass has taken long. */

@@ -487,15 +487,17 @@ class Flush_simulation {
       const double n_native = native();
       if (m_has_rounds) {
         const Flush_look now = look();
-        m_method.look(m_setup.method,
-                      {.now_s = now.now_s,
-                       .n_native = static_cast<uint64_t>(n_native),
-                       .n_dirty = now.n_dirty,
-                       .lsn = now.lsn,
-                       .oldest_lsn = now.oldest_lsn,
-                       .sync_age = now.sync_age,
-                       .n_flushed = static_cast<uint64_t>(m_n_flushed),
-                       .is_too_dirty = dirty_pct() > m_settings.max_dirty_pct});
+        m_method.look(
+            m_setup.method,
+            {.now_s = now.now_s,
+             .n_native = static_cast<uint64_t>(n_native),
+             .n_dirty = now.n_dirty,
+             .lsn = now.lsn,
+             .oldest_lsn = now.oldest_lsn,
+             .sync_age = now.sync_age,
+             .n_flushed = static_cast<uint64_t>(m_n_flushed),
+             .is_too_dirty = dirty_pct() > m_settings.max_dirty_pct,
+             .is_left_to_ahead = m_settings.is_on && !m_setup.is_adaptive});
       } else {
         hand_over(n_native, m_lsn, second);
       }
@@ -574,9 +576,6 @@ class Flush_simulation {
   averages are of 30 rounds; here they forget as slowly */
   double native() {
     const Flush_settings &set = m_settings;
-    if (set.is_on && !m_setup.is_adaptive && dirty_pct() < set.max_dirty_pct) {
-      return 0.0;
-    }
     m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
     m_native_lsn = m_lsn;
     const double dirty = dirty_pct();

@@ -330,20 +330,18 @@ ulint flush_recommended(ulint n_pages) {
     return n_pages;
   }
   const Flush_look look = look_at(steady_clock::now());
-  const bool is_too_dirty =
-      buf_get_modified_ratio_pct() >= srv_max_buf_pool_modified_pct;
-  /* Also without innodb_adaptive_flushing upstream flushes above
-  innodb_max_dirty_pages_pct_lwm; ahead flushing has a dirty rule of its own. */
-  const bool has_native = !ahead_flushing || srv_adaptive_flushing ||
-                          is_too_dirty || !mtr_t::s_logging.is_enabled();
-  s_method.look(method(), {.now_s = look.now_s,
-                           .n_native = has_native ? n_pages : 0,
-                           .n_dirty = look.n_dirty,
-                           .lsn = look.lsn,
-                           .oldest_lsn = look.oldest_lsn,
-                           .sync_age = look.sync_age,
-                           .n_flushed = srv_stats.buf_pool_flushed,
-                           .is_too_dirty = is_too_dirty});
+  s_method.look(method(),
+                {.now_s = look.now_s,
+                 .n_native = n_pages,
+                 .n_dirty = look.n_dirty,
+                 .lsn = look.lsn,
+                 .oldest_lsn = look.oldest_lsn,
+                 .sync_age = look.sync_age,
+                 .n_flushed = srv_stats.buf_pool_flushed,
+                 .is_too_dirty = buf_get_modified_ratio_pct() >=
+                                 srv_max_buf_pool_modified_pct,
+                 .is_left_to_ahead = ahead_flushing && !srv_adaptive_flushing &&
+                                     mtr_t::s_logging.is_enabled()});
   return 0;
 }
 

@@ -69,6 +69,12 @@ struct Flush_method_look {
 
   /** More pages are dirty than innodb_max_dirty_pages_pct allows. */
   bool is_too_dirty;
+
+  /** Upstream's formula is left to ahead flushing, as innodb_adaptive_flushing
+  is OFF: without that upstream still flushes above
+  innodb_max_dirty_pages_pct_lwm, and ahead flushing has a dirty rule of its
+  own. */
+  bool is_left_to_ahead;
 };
 
 /** Applies a method. One thread uses it. */
@@ -97,7 +103,7 @@ class Adaptive_method {
     m_pass_s = look.now_s;
     const auto native = static_cast<double>(look.n_native);
     if (method == Flush_method::NATIVE || look.sync_age == 0) {
-      m_per_s = native;
+      m_per_s = look.is_left_to_ahead && !look.is_too_dirty ? 0.0 : native;
       return;
     }
     const double age = counter_growth(look.oldest_lsn, look.lsn);
