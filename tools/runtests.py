@@ -46,7 +46,7 @@ START = time.monotonic()
 # need a debug build.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
                "spillway.extent_size_clone", "spillway.extent_size_crash", "spillway.extent_size_ddl",
-               "spillway.ahead_flush_ddl", "spillway.ahead_flush_stale"]  # fmt: skip
+               "spillway.ahead_flush_ddl", "spillway.ahead_flush_delay", "spillway.ahead_flush_stale"]  # fmt: skip
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.
 BENCH_TESTS = [
@@ -136,7 +136,7 @@ def policy_tests():
 
 def flush_simulation():
     """Each device with each server: what `make flush-simulation` prints, of less time."""
-    output = run_logged("flush-simulation", TOOLS / "flush_simulation.py", "--seconds", "20")
+    output = run_logged("flush-simulation", TOOLS / "flush_simulation.py", "--seconds", "60")
     rows = [line.split() for line in output.splitlines() if line.split()[1:2] in (["upstream"], ["ahead"])]
     if len(rows) != 10 or not all(float(row[2]) > 0.0 for row in rows):
         raise Failure(f"flush_simulation.py has not printed five devices with two servers:\n{output}")

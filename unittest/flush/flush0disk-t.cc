@@ -114,6 +114,14 @@ TEST_F(DiskReader, ALoopDeviceWhoseFileIsNotThereCountsItself) {
   EXPECT_EQ(found(), Busy{55});
 }
 
+TEST_F(DiskReader, ALoopDeviceWhoseFileIsOnNoDiskCountsItself) {
+  const fs::path loop = add_device("loop0", 55);
+  fs::create_directories(loop / "loop");
+  std::ofstream{loop / "loop/backing_file"} << "/proc/version\n";
+  is_on(loop);
+  EXPECT_EQ(found(), Busy{55});
+}
+
 TEST_F(DiskReader, ALoopDeviceIsOnTheDiskOfItsFile) {
   /* The file is in the folder itself, whose device is made the disk then. */
   const fs::path loop = add_device("loop0", 55);

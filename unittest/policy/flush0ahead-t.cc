@@ -140,7 +140,7 @@ TEST(AheadFlush, PartsOfTheCapacityArePartsOfWhatTheDeviceCarries) {
   EXPECT_EQ(decide_at(ON, purge).n_pages, 2u);
 }
 
-TEST(AheadFlush, PurgeIsHeardOnceAndWithinTheLimits) {
+TEST(AheadFlush, PurgeIsHeardWithinTheLimits) {
   Flush_look look = look_at(0.0, 0.0);
   look.purge_per_s = 300.0;
   EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::PURGE);
@@ -312,11 +312,80 @@ TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {
   Ahead_flush policy;
   (void)policy.decide(ON, look_at(1.0, 90.0));
   Flush_look look = look_at(2.5, 90.0);
-  look.is_back = true;
+  look.away = Flush_away::BUSY;
   const Flush_decision decision = policy.decide(ON, look);
   EXPECT_EQ(decision.lost_s, 0.0);
   EXPECT_NEAR(static_cast<double>(decision.n_pages), 2000.0 * FLUSH_BACK_S,
               1.0);
+}
+
+TEST(AheadFlush, WhatAnIdleServerHasFlushedIsNotMadeUpFor) {
+  Ahead_flush policy;
+  (void)policy.decide(ON, look_at(1.0, 90.0));
+  Flush_look look = look_at(2.5, 90.0);
+  look.away = Flush_away::IDLE;
+  const Flush_decision decision = policy.decide(ON, look);
+  EXPECT_EQ(decision.lost_s, 0.0);
+  EXPECT_NEAR(static_cast<double>(decision.n_pages), 2000.0 * ON.interval_s,
+              1.0);
+}
+
+TEST(AheadFlush, AnIdleServerFlushesNoMoreThanItsRoundsLeave) {
+  Flush_settings set = ON;
+  set.io_capacity_max = 2000.0;
+  set.is_limited_by_device = true;
+  /* What is allowed, what there is, what the device carries. */
+  EXPECT_EQ(flush_idle(set, 1000, 5000, 0, 700.0).n_pages, 700);
+  EXPECT_TRUE(flush_idle(set, 1000, 5000, 0, 700.0).is_at_device);
+  EXPECT_EQ(flush_idle(set, 1000, 5000, 0, 1e6).n_pages, 1000);
+  EXPECT_FALSE(flush_idle(set, 1000, 5000, 0, 1e6).is_at_device);
+  EXPECT_FALSE(flush_idle(set, 1000, 700, 0, 700.0).is_at_device);
+  /* Rounds were before. */
+  EXPECT_EQ(flush_idle(set, 1000, 5000, 300, 700.0).n_pages, 400);
+  EXPECT_EQ(flush_idle(set, 1000, 5000, 800, 700.0).n_pages, 0);
+  EXPECT_EQ(flush_idle(set, 1000, 5000, 1500, 1e6).n_pages, 500);
+  set.is_limited_by_device = false;
+  EXPECT_EQ(flush_idle(set, 1000, 5000, 1500, 700.0).n_pages, 500);
+  EXPECT_FALSE(flush_idle(set, 1000, 5000, 1500, 700.0).is_at_device);
+  /* Off is stock. */
+  set.is_on = false;
+  EXPECT_EQ(flush_idle(set, 3000, 5000, 1500, 700.0).n_pages, 3000);
+}
+
+TEST(AheadFlush, ARedoLogThatIsMadeSmallerMayBeFilledHalfAsFastAsItIsEmptied) {
+  Flush_look look = look_at(1.0, 100.0, 10'000);
+  look.device_per_s = 1000.0;
+  Flush_settings set = ON;
+  set.is_limited_by_device = true;
+  /* The age of sync flushing has come down to the checkpoint's. */
+  EXPECT_EQ(decide_at(set, look).redo_bytes_per_s, 0.0);
+  look.is_shrinking = true;
+  EXPECT_NEAR(decide_at(set, look).redo_bytes_per_s,
+              0.5 * 1000.0 * flush_age(look) / 10'000.0, 1.0);
+  /* Pages are flushed as fast as it goes. */
+  EXPECT_EQ(decide_at(set, look).reason, Flush_reason::DEVICE);
+}
+
+TEST(AheadFlush, WhoAskedIsToldApart) {
+  EXPECT_TRUE(flush_is_cleaners(Flush_reason::DIRTY));
+  EXPECT_TRUE(flush_is_cleaners(Flush_reason::UTIL));
+  EXPECT_TRUE(flush_is_cleaners(Flush_reason::AGE));
+  EXPECT_TRUE(flush_is_cleaners(Flush_reason::LIMIT));
+  EXPECT_TRUE(flush_is_cleaners(Flush_reason::DEVICE));
+  EXPECT_FALSE(flush_is_cleaners(Flush_reason::OFF));
+  EXPECT_FALSE(flush_is_cleaners(Flush_reason::BELOW));
+  EXPECT_FALSE(flush_is_cleaners(Flush_reason::NATIVE));
+  EXPECT_FALSE(flush_is_cleaners(Flush_reason::PURGE));
+}
+
+TEST(AheadFlush, ANewServerIsYoungerThanItsRedoLogIsLong) {
+  Flush_look look = look_at(1.0, 10.0);
+  look.lsn = 1'000'000;
+  look.oldest_lsn = 1'000'000;
+  look.order_lag = 1;
+  look.purge_per_s = 100.0;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::PURGE);
+  EXPECT_EQ(decide_at(ON, look).lsn_limit, 1);
 }
 
 /** @return the decision after ten seconds at a high age
@@ -405,11 +474,15 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
       look.native_per_s = in(0.0, 50e3);
       look.purge_per_s = in(0.0, 50e3);
       look.is_writing = in(0.0, 1.0) < 0.1;
-      look.is_back = in(0.0, 1.0) < 0.05;
+      look.away = in(0.0, 1.0) < 0.05   ? Flush_away::BUSY
+                  : in(0.0, 1.0) < 0.05 ? Flush_away::IDLE
+                                        : Flush_away::NO;
+      look.is_shrinking = in(0.0, 1.0) < 0.1;
       const Flush_decision decision = policy.decide(set, look);
       const double late = std::max(
           FLUSH_LATE_INTERVALS * most,
-          (look.is_back ? FLUSH_BACK_S : FLUSH_LATE_S) * set.io_capacity_max);
+          (look.away == Flush_away::BUSY ? FLUSH_BACK_S : FLUSH_LATE_S) *
+              set.io_capacity_max);
       EXPECT_LE(static_cast<double>(decision.n_pages), late + n_instances);
       EXPECT_GE(decision.redo_bytes_per_s, 0.0);
       EXPECT_GE(decision.turn_us, 0.0);
@@ -588,6 +661,57 @@ TEST(RedoTurn, NobodyWaitsLongerThanTheMaximumForAChange) {
     EXPECT_EQ(one.next_ns, all.next_ns);
     EXPECT_EQ(one.next_ns, (std::min(i, MOST) + 1) * REDO_GROUP_NS) << i;
     next_ns = one.next_ns;
+  }
+}
+
+TEST(RedoTurn, WhatIsOldHoldsWhereThereIsNoRoom) {
+  EXPECT_TRUE(redo_turn_holds(REDO_TURN_HOLDS_NS, 10, 100, 75.0));
+  EXPECT_FALSE(redo_turn_holds(REDO_TURN_HOLDS_NS + 1, 75, 100, 75.0));
+  EXPECT_TRUE(redo_turn_holds(REDO_TURN_HOLDS_NS + 1, 76, 100, 75.0));
+  EXPECT_FALSE(redo_turn_holds(REDO_TURN_HOLDS_NS + 1, 76, 0, 75.0));
+}
+
+TEST(RedoDebt, AStatementWaitsForTheChangeThatItMakesFirst) {
+  Redo_debt debt;
+  EXPECT_EQ(debt.begin(), 1);
+  EXPECT_FALSE(debt.change());
+  EXPECT_EQ(debt.due(), 0);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(debt.change());
+    EXPECT_EQ(debt.due(), 0);
+  }
+  EXPECT_EQ(debt.begin(), 4);
+}
+
+TEST(RedoDebt, AStatementThatChangesNothingWaitsOnce) {
+  Redo_debt debt;
+  EXPECT_EQ(debt.begin(), 1);
+  EXPECT_EQ(debt.begin(), 0);
+  EXPECT_FALSE(debt.change());
+  EXPECT_EQ(debt.begin(), 1);
+}
+
+TEST(RedoDebt, EachChangeIsWaitedForOnce) {
+  /* Transactions of 0, 1, 2, ... changes; every third in a statement that did
+  not wait, as under LOCK TABLES. */
+  Redo_debt debt;
+  uint64_t n_changes = 0;
+  uint64_t n_waited = 0;
+  for (uint64_t n = 0; n < 100; ++n) {
+    if (n % 3 != 0) {
+      const uint64_t waited = debt.begin();
+      EXPECT_LE(waited, REDO_TURN_CHANGES);
+      n_waited += waited;
+    }
+    for (uint64_t i = 0; i < n; ++i) {
+      (void)debt.change();
+      ++n_changes;
+      const uint64_t due = debt.due();
+      EXPECT_TRUE(due == 0 || due == REDO_TURN_CHANGES);
+      n_waited += due;
+    }
+    EXPECT_LE(n_waited, n_changes + 1);
+    EXPECT_LT(n_changes, n_waited + REDO_TURN_CHANGES);
   }
 }
 

@@ -23,10 +23,10 @@ pages are made dirty and flushed.
 @param[in]  method        the method
 @param[in]  share         the age over that of sync flushing
 @param[in]  n_native      what upstream's formula asks for: pages
-@param[in]  is_too_dirty  whether too many pages are dirty
+@param[in]  dirty_pct     dirty pages: percent
 @return what is asked for at the end: pages a second */
 double after(uint64_t seconds, Flush_method method, double share,
-             uint64_t n_native, bool is_too_dirty = false) {
+             uint64_t n_native, double dirty_pct = 0.0) {
   Adaptive_method policy;
   double pages = 0.0;
   for (uint64_t i = 1; i <= seconds; ++i) {
@@ -39,8 +39,11 @@ double after(uint64_t seconds, Flush_method method, double share,
                  .oldest_lsn = lsn - static_cast<uint64_t>(share * SYNC_AGE),
                  .sync_age = SYNC_AGE,
                  .n_flushed = 100 * i,
-                 .is_too_dirty = is_too_dirty,
-                 .is_left_to_ahead = false});
+                 .dirty_pct = dirty_pct,
+                 .max_dirty_pct = 90.0,
+                 .is_ahead_on = true,
+                 .is_adaptive = true,
+                 .is_logging = true});
     pages = policy.pages_per_s(static_cast<double>(i));
   }
   return pages;
@@ -61,14 +64,31 @@ TEST(AdaptiveMethod, WithoutItUpstreamsIsLeftToAheadFlushing) {
                          .oldest_lsn = 990'000'000,
                          .sync_age = SYNC_AGE,
                          .n_flushed = 0,
-                         .is_too_dirty = false,
-                         .is_left_to_ahead = true};
+                         .dirty_pct = 89.0,
+                         .max_dirty_pct = 90.0,
+                         .is_ahead_on = true,
+                         .is_adaptive = false,
+                         .is_logging = true};
   policy.look(Flush_method::NATIVE, look);
   EXPECT_EQ(policy.pages_per_s(1.0), 0.0);
   /* But for innodb_max_dirty_pages_pct. */
-  look.is_too_dirty = true;
+  look.dirty_pct = 90.0;
   policy.look(Flush_method::NATIVE, look);
   EXPECT_EQ(policy.pages_per_s(1.0), 500.0);
+  /* Not where there is no ahead flushing, or it has no age to go by. */
+  look.dirty_pct = 89.0;
+  look.is_ahead_on = false;
+  EXPECT_FALSE(flush_is_left_to_ahead(look));
+  look.is_ahead_on = true;
+  look.is_logging = false;
+  EXPECT_FALSE(flush_is_left_to_ahead(look));
+}
+
+TEST(AdaptiveMethod, IsNativeWithoutAdaptiveFlushingOrARedoLog) {
+  constexpr Flush_method METHOD = Flush_method::ESTIMATE;
+  EXPECT_EQ(flush_method_used(METHOD, true, true), METHOD);
+  EXPECT_EQ(flush_method_used(METHOD, false, true), Flush_method::NATIVE);
+  EXPECT_EQ(flush_method_used(METHOD, true, false), Flush_method::NATIVE);
 }
 
 TEST(AdaptiveMethod, EstimateFollowsTheRedoLogFromAQuarterOn) {
@@ -97,8 +117,11 @@ TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
                  .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
                  .sync_age = SYNC_AGE,
                  .n_flushed = i / 10 * 1000,
-                 .is_too_dirty = false,
-                 .is_left_to_ahead = false});
+                 .dirty_pct = 0.0,
+                 .max_dirty_pct = 90.0,
+                 .is_ahead_on = true,
+                 .is_adaptive = true,
+                 .is_logging = true});
     const double pages = policy.pages_per_s(static_cast<double>(i));
     if (i > 300) {
       EXPECT_NEAR(pages, last, 40.0);
@@ -118,8 +141,11 @@ TEST(AdaptiveMethod, WhatWasAskedForHoldsForTwoSeconds) {
                                      .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
                                      .sync_age = SYNC_AGE,
                                      .n_flushed = 0,
-                                     .is_too_dirty = false,
-                                     .is_left_to_ahead = false});
+                                     .dirty_pct = 0.0,
+                                     .max_dirty_pct = 90.0,
+                                     .is_ahead_on = true,
+                                     .is_adaptive = true,
+                                     .is_logging = true});
   EXPECT_EQ(policy.pages_per_s(1001.9), 500.0);
   EXPECT_EQ(policy.pages_per_s(1002.0), 0.0);
   /* The pass has taken long. */
@@ -135,8 +161,8 @@ TEST(AdaptiveMethod, AveragesAreRightFromTheBeginOn) {
 }
 
 TEST(AdaptiveMethod, TooManyDirtyPagesAreUpstreamsMatter) {
-  EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.1, 500, true), 500.0, 0.1);
-  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500, true), 500.0,
+  EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.1, 500, 90.0), 500.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500, 90.0), 500.0,
               0.1);
 }
 

@@ -87,11 +87,30 @@ TEST(FlushSimulation, WhoFillsTheRedoLogIsHeldBackSteadily) {
     Flush_simulation simulation{setup};
     (void)simulation.run(static_cast<unsigned>(setup.redo_capacity / MIB * 8));
     const Sim_result result = simulation.run(120);
-    EXPECT_GE(result.worst(), 0.9) << name;
+    /* Turns come in groups, and commits where a round's pages are written. */
+    EXPECT_GE(result.worst(), 0.85) << name;
     EXPECT_EQ(result.sync_s, 0.0) << name;
     EXPECT_EQ(result.stopped_s, 0.0) << name;
     EXPECT_LE(result.age_range(), 0.1) << name;
+    /* In a circle of clients one takes this long on average. */
+    EXPECT_LE(result.delay_s, 2.0 * setup.n_clients / result.mean()) << name;
   });
+}
+
+TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
+  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
+  setup.changes = 200;
+  setup.redo_bytes *= 40.0;
+  Flush_simulation simulation{setup};
+  (void)simulation.run(400);
+  const Sim_result result = simulation.run(120);
+  /* Eleven of them a second end in groups; their changes do not come so. */
+  EXPECT_LE(result.age_range(), 0.1);
+  EXPECT_EQ(result.sync_s, 0.0);
+  EXPECT_EQ(result.stopped_s, 0.0);
+  /* For a part of its changes each time. */
+  EXPECT_LE(result.delay_s, 2.0 * REDO_TURN_CHANGES / setup.changes *
+                                setup.n_clients / result.mean());
 }
 
 /* On a disk what a round costs whatever its size is half of what there is, with
@@ -177,14 +196,16 @@ TEST(FlushSimulation, WhatTheDeviceCarriesOnAverageNeedsNoSyncFlushing) {
       EXPECT_EQ(result.sync_s, 0.0) << name << ", " << device.name;
       EXPECT_EQ(result.stopped_s, 0.0) << name << ", " << device.name;
       /* Nothing is left over of what has come. */
-      EXPECT_LE(result.waiting, result.mean()) << name << ", " << device.name;
+      EXPECT_LE(result.seconds.back().waiting, result.mean())
+          << name << ", " << device.name;
     }
   }
 }
 
 /* What the redo log has room for is not held back: 16,000 transactions too many
-for the volume need some 45 of 150 MB. With upstream's formula, which flushes
-before it is needed. */
+for the volume need some 45 of 150 MB. What waits is what comes while a round's
+pages are written. With upstream's formula, which flushes before it is needed.
+*/
 TEST(FlushSimulation, ABurstFindsRoom) {
   Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
   setup.is_adaptive = true;
@@ -195,7 +216,7 @@ TEST(FlushSimulation, ABurstFindsRoom) {
   Flush_simulation simulation{setup};
   (void)simulation.run(360);
   for (int i = 0; i < 240; ++i) {
-    EXPECT_LE(simulation.run(1).waiting, 150.0) << i;
+    EXPECT_LE(simulation.run(1).seconds.back().waiting, 250.0) << i;
   }
 }
 
@@ -225,7 +246,7 @@ TEST(FlushSimulation, TheLruListsAreNotStarved) {
   Flush_simulation simulation{setup};
   (void)simulation.run(200);
   const Sim_result result = simulation.run(200);
-  EXPECT_LE(result.lru_wait_s, 0.2);
+  EXPECT_LE(result.lru_wait_s, 0.25);
   EXPECT_EQ(result.sync_s, 0.0);
   EXPECT_GE(result.worst(), 0.8);
   /* They are dirty pages that need not be flushed for the redo log then: the
@@ -244,7 +265,7 @@ TEST(FlushSimulation, AnyPoolConverges) {
                       {0.95 * pool / SIM_PAGE_BYTES, 0.2}}};
       setup.redo_capacity = std::max(64.0 * MIB, pool / 256.0);
       setup.cpu_max = 40e3;
-      setup.n_clients = 1024;
+      setup.n_clients = 256;
       Flush_simulation simulation{setup};
       (void)simulation.run(400);
       const Sim_result result = simulation.run(60);

@@ -10,9 +10,10 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file unittest/policy/flush_simulator.h
 A buffer pool, a redo log, clients and a device in accelerated time, on which
-the flush policies work, or upstream's page cleaner. In expectation: pages are
-counted by how often they are changed and by when they became dirty, not one by
-one, so that a pool of 1 TB is as quick as one of 1 GB. */
+the flush policies work, or upstream's page cleaner. Clients are one by one, and
+take turns as in flush0delay.cc. Pages are in expectation: counted by how often
+they are changed and by when they became dirty, so that a pool of 1 TB is as
+quick as one of 1 GB. */
 
 #ifndef flush_simulator_h
 #define flush_simulator_h
@@ -23,6 +24,7 @@ one, so that a pool of 1 TB is as quick as one of 1 GB. */
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -71,7 +73,7 @@ struct Sim_setup {
 
   /** A transaction: rows that it changes, what it writes to the redo log, the
   processor time that it takes; and how many a second the processors carry. */
-  double changes{5.0};
+  unsigned changes{5};
   double redo_bytes{3000.0};
   double cpu_s{0.5e-3};
   double cpu_max{4000.0};
@@ -126,6 +128,9 @@ struct Sim_second {
   /** Pages handed over for the flush lists; pages written. */
   double flushed;
   double written;
+
+  /** Transactions that have come and found no room, at its end. */
+  double waiting;
 };
 
 /** What came of it. */
@@ -139,8 +144,8 @@ struct Sim_result {
   /** The longest that a page of the LRU lists has waited to be handed over. */
   double lru_wait_s{0.0};
 
-  /** Transactions that have come and found no room, at the end. */
-  double waiting{0.0};
+  /** The longest that a transaction has been delayed. */
+  double delay_s{0.0};
 
   double mean() const {
     double sum = 0.0;
@@ -184,7 +189,7 @@ struct Sim_result {
 class Flush_simulation {
  public:
   explicit Flush_simulation(const Sim_setup &setup)
-      : m_setup(setup), m_settings(setup.settings) {
+      : m_setup(setup), m_settings(setup.settings), m_clients(setup.n_clients) {
     m_settings.is_limited_by_device =
         m_settings.is_on && setup.flush_device == Flush_device::LATENCY;
     m_has_rounds = m_settings.is_on || setup.method != Flush_method::NATIVE;
@@ -205,6 +210,7 @@ class Flush_simulation {
   Sim_result run(unsigned seconds) {
     Sim_result result;
     m_lru_wait_s = 0.0;
+    m_delay_ns = 0;
     for (unsigned i = 0; i < seconds; ++i) {
       Sim_second second{};
       for (unsigned j = 0; j < TICKS_PER_S; ++j) {
@@ -214,16 +220,18 @@ class Flush_simulation {
       }
       second.age = age() / m_sync_age;
       second.dirty_pct = dirty_pct();
+      second.waiting = m_waiting;
       result.seconds.push_back(second);
     }
     result.lru_wait_s = m_lru_wait_s;
-    result.waiting = m_waiting;
+    result.delay_s = 1e-9 * static_cast<double>(m_delay_ns);
     return result;
   }
 
  private:
   static constexpr unsigned TICKS_PER_S = 1000;
   static constexpr double TICK_S = 1.0 / TICKS_PER_S;
+  static constexpr int64_t TICK_NS = 1'000'000'000 / TICKS_PER_S;
 
   /** The time between checkpoints: while the server is busy, and when one is
   asked for (log0chkp.cc). */
@@ -238,6 +246,16 @@ class Flush_simulation {
   static constexpr uint64_t PURGE_TICKS = 50;
 
   static constexpr size_t N_KINDS = 2;
+
+  /** A client: for which turn it waits, and since when; which changes its
+  transaction has left, and which part of its work. */
+  struct Client {
+    std::optional<Redo_wait> wait;
+    int64_t wait_ns{0};
+    unsigned n_left{0};
+    double work_left{0.0};
+    Redo_debt debt;
+  };
 
   /** Pages that became dirty within so many ticks are kept together. */
   static constexpr uint64_t COHORT_TICKS = 10;
@@ -282,35 +300,121 @@ class Flush_simulation {
     m_lru_due += m_setup.lru_per_s * TICK_S;
     flush(second);
     purge();
-    const double done = transact();
+    const auto done = static_cast<double>(transact());
     write(done, second);
     checkpoint();
     second->transactions += done;
     m_now_s = static_cast<double>(++m_n_ticks) * TICK_S;
+    m_now_ns += TICK_NS;
   }
 
-  double transact() {
-    double rate = std::min(m_setup.cpu_max,
-                           m_setup.n_clients / (m_setup.cpu_s + commit_s()));
-    if (m_setup.max_delay_s > 0.0 && m_decision.turn_us > 0.0) {
-      const double least =
-          m_setup.n_clients /
-          (m_setup.cpu_s + commit_s() + m_setup.changes * m_setup.max_delay_s);
-      rate = std::min(
-          rate, std::max(least, 1e6 / m_decision.turn_us / m_setup.changes));
-    }
-    if (is_stopped()) {
-      rate = 0.0;
-    }
-    double done = rate * TICK_S;
+  /** @return transactions that have ended in this tick */
+  unsigned transact() {
+    m_cpu = std::min(m_cpu + m_setup.cpu_max * TICK_S,
+                     1.0 + m_setup.cpu_max * TICK_S);
     if (m_setup.arrivals) {
       m_waiting += m_setup.arrivals(m_now_s) * TICK_S;
-      done = std::min(done, m_waiting);
-      m_waiting -= done;
     }
-    m_n_changes += done * m_setup.changes;
-    change(done * m_setup.changes);
-    return done;
+    const uint64_t n_changes = m_n_changes;
+    const double work_s = m_setup.cpu_s + commit_s();
+    unsigned n_done = 0;
+    for (size_t i = 0; i < m_clients.size(); ++i) {
+      n_done += go_on(&m_clients[(m_n_ticks + i) % m_clients.size()], work_s);
+    }
+    change(static_cast<double>(m_n_changes - n_changes));
+    return n_done;
+  }
+
+  /** A client works for a tick. Its transaction is one statement; as
+  flush0delay.cc has it, it waits before it, and after so many changes.
+  @param[in,out]  client  the client
+  @param[in]      work_s  what a transaction takes, as it is now: seconds
+  @return its transactions that have ended */
+  unsigned go_on(Client *client, double work_s) {
+    unsigned n_done = 0;
+    for (int64_t ns = m_now_ns; ns < m_now_ns + TICK_NS;) {
+      if (client->wait) {
+        const int64_t left_ns =
+            client->wait->left_ns(ns, turn_us(), max_delay_us());
+        ns += left_ns;
+        if (ns >= m_now_ns + TICK_NS) {
+          break;
+        }
+        client->wait.reset();
+        m_delay_ns = std::max(m_delay_ns, ns - client->wait_ns);
+        make_changes(client, ns);
+      } else if (client->work_left > 0.0) {
+        const auto work_ns = static_cast<int64_t>(1e9 * work_s);
+        const auto left_ns =
+            static_cast<int64_t>(client->work_left * 1e9 * work_s);
+        if (ns + left_ns >= m_now_ns + TICK_NS) {
+          client->work_left -= static_cast<double>(m_now_ns + TICK_NS - ns) /
+                               static_cast<double>(work_ns);
+          break;
+        }
+        ns += left_ns;
+        client->work_left = 0.0;
+        ++n_done;
+      } else {
+        if (is_stopped() || m_cpu < 1.0 ||
+            (m_setup.arrivals && m_waiting < 1.0)) {
+          break;
+        }
+        m_cpu -= 1.0;
+        m_waiting -= m_setup.arrivals ? 1.0 : 0.0;
+        client->n_left = m_setup.changes;
+        client->work_left = 1.0;
+        const uint64_t n = turn_us() == 0.0 ? 0 : client->debt.begin();
+        if (n == 0 || !waits(client, ns, take_turn(ns, n), n)) {
+          make_changes(client, ns);
+        }
+      }
+    }
+    return n_done;
+  }
+
+  /** A client makes the changes that its transaction has left, as far as it
+  need not wait. */
+  void make_changes(Client *client, int64_t now_ns) {
+    while (client->n_left != 0 && !client->wait) {
+      --client->n_left;
+      ++m_n_changes;
+      if (turn_us() != 0.0 && client->debt.change()) {
+        const uint64_t n = client->debt.due();
+        const int64_t begin_ns = take_turn(now_ns, std::max<uint64_t>(1, n));
+        if (n != 0) {
+          (void)waits(client, now_ns, begin_ns, n);
+        }
+      }
+    }
+  }
+
+  /** @return when the last of so many changes may begin */
+  int64_t take_turn(int64_t now_ns, uint64_t n_changes) {
+    const Redo_turn turn =
+        redo_take_turn(m_next_ns, now_ns, turn_us(), max_delay_us(), n_changes);
+    m_next_ns = turn.next_ns;
+    return turn.begin_ns;
+  }
+
+  /** @return whether a client waits for its turn */
+  bool waits(Client *client, int64_t now_ns, int64_t begin_ns,
+             uint64_t n_changes) {
+    if (begin_ns <= now_ns) {
+      return false;
+    }
+    client->wait.emplace(now_ns, begin_ns, turn_us(), n_changes);
+    client->wait_ns = now_ns;
+    return true;
+  }
+
+  int64_t max_delay_us() const {
+    return static_cast<int64_t>(1e6 * m_setup.max_delay_s);
+  }
+
+  /** @return what each change is given: microseconds */
+  double turn_us() const {
+    return std::min(m_decision.turn_us, 1e6 * m_setup.max_delay_s);
   }
 
   void purge() {
@@ -433,7 +537,7 @@ class Flush_simulation {
   /** Hand pages over: none while the last ones are being written, as upstream
   allows one batch at a time. */
   void hand_over(double n, double lsn_limit, Sim_second *second) {
-    /* Each round of the page cleaners takes what the LRU lists need first. */
+    /* Each pass of the page cleaners takes what the LRU lists need first. */
     m_lru_wait_s =
         std::max(m_lru_wait_s,
                  m_setup.lru_per_s > 0.0 ? m_lru_due / m_setup.lru_per_s : 0.0);
@@ -478,6 +582,8 @@ class Flush_simulation {
             m_lsn, second);
       }
       if (m_has_rounds) {
+        m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
+                         0.0, false);
         decide();
       }
       return;
@@ -487,17 +593,20 @@ class Flush_simulation {
       const double n_native = native();
       if (m_has_rounds) {
         const Flush_look now = look();
-        m_method.look(
-            m_setup.method,
-            {.now_s = now.now_s,
-             .n_native = static_cast<uint64_t>(n_native),
-             .n_dirty = now.n_dirty,
-             .lsn = now.lsn,
-             .oldest_lsn = now.oldest_lsn,
-             .sync_age = now.sync_age,
-             .n_flushed = static_cast<uint64_t>(m_n_flushed),
-             .is_too_dirty = dirty_pct() > m_settings.max_dirty_pct,
-             .is_left_to_ahead = m_settings.is_on && !m_setup.is_adaptive});
+        m_method.look(m_setup.method,
+                      {.now_s = now.now_s,
+                       .n_native = static_cast<uint64_t>(n_native),
+                       .n_dirty = now.n_dirty,
+                       .lsn = now.lsn,
+                       .oldest_lsn = now.oldest_lsn,
+                       .sync_age = now.sync_age,
+                       .n_flushed = static_cast<uint64_t>(m_n_flushed),
+                       .dirty_pct = dirty_pct(),
+                       .max_dirty_pct = m_settings.max_dirty_pct,
+                       .is_ahead_on = m_settings.is_on,
+                       .is_adaptive = m_setup.is_adaptive,
+                       .is_logging = true});
+        hand_over(0.0, m_lsn, second);
       } else {
         hand_over(n_native, m_lsn, second);
       }
@@ -506,8 +615,10 @@ class Flush_simulation {
       decide();
       m_next_round_s = m_now_s + m_decision.next_look_s;
       const double flushed = second->flushed;
-      hand_over(static_cast<double>(m_decision.n_pages),
-                static_cast<double>(m_decision.lsn_limit), second);
+      if (m_decision.n_pages != 0) {
+        hand_over(static_cast<double>(m_decision.n_pages),
+                  static_cast<double>(m_decision.lsn_limit), second);
+      }
       m_capacity.round(
           m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
           m_decision.lost_s,
@@ -529,7 +640,7 @@ class Flush_simulation {
         .sync_age = static_cast<uint64_t>(m_sync_age),
         .n_written = static_cast<uint64_t>(m_n_retired),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
-        .n_changes = static_cast<uint64_t>(m_n_changes)};
+        .n_changes = m_n_changes};
   }
 
   void decide() {
@@ -553,7 +664,9 @@ class Flush_simulation {
                   m_settings.io_capacity);
     }
     now.util_per_s = m_util.extra_per_s();
+    const double old_turn_us = turn_us();
     m_decision = m_policy.decide(m_settings, now);
+    m_next_ns = redo_rescale(m_next_ns, m_now_ns, old_turn_us, turn_us());
   }
 
   double dirty_pct() const {
@@ -610,6 +723,7 @@ class Flush_simulation {
 
   uint64_t m_n_ticks{0};
   double m_now_s{0.0};
+  int64_t m_now_ns{0};
   double m_next_round_s{0.0};
   double m_next_native_s{0.0};
   double m_purge_asks{0.0};
@@ -624,7 +738,16 @@ class Flush_simulation {
   double m_written_lsn{1e6};
   double m_checkpoint_lsn{1e6};
   double m_checkpoint_s{0.0};
-  double m_n_changes{0.0};
+
+  /** When the next change may begin; changes that took turns. */
+  int64_t m_next_ns{0};
+  uint64_t m_n_changes{0};
+
+  std::vector<Client> m_clients;
+  int64_t m_delay_ns{0};
+
+  /** Transactions that the processors are free for, and that have come. */
+  double m_cpu{0.0};
   double m_waiting{0.0};
 
   /** Upstream's averages: bytes and pages a second. */

@@ -32,7 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/** Devices are on devices no deeper than this; a loop would have no end. */
+/** Devices are on devices no deeper than this, far beyond what anybody sets up
+(a partition, RAID, LVM and encryption are four); a loop would have no end. */
 constexpr unsigned MAX_DEPTH = 16;
 
 /** Finds the disks that a file system is on. */
@@ -42,18 +43,20 @@ class Disk_search {
   explicit Disk_search(const fs::path &sysfs) : m_sysfs(sysfs) {}
 
   /** Add the disks that a file or folder is on.
-  @param[in]  path   the file or folder
-  @param[in]  depth  how many devices are above it
+  @param[in]   path     the file or folder
+  @param[in]   depth    how many devices are above it
+  @param[out]  is_found  whether there are any
   @return 0, or the error */
-  int add_disks_of(const std::string &path, unsigned depth) {
+  int add_disks_of(const std::string &path, unsigned depth, bool *is_found) {
     struct stat status;
+    *is_found = false;
     if (stat(path.c_str(), &status) != 0) {
       return errno;
     }
-    add_disks(m_sysfs / "dev/block" /
-                  (std::to_string(major(status.st_dev)) + ":" +
-                   std::to_string(minor(status.st_dev))),
-              depth);
+    *is_found = add_disks(m_sysfs / "dev/block" /
+                              (std::to_string(major(status.st_dev)) + ":" +
+                               std::to_string(minor(status.st_dev))),
+                          depth);
     return 0;
   }
 
@@ -63,35 +66,41 @@ class Disk_search {
  private:
   /** Add the disks that a device is on.
   @param[in]  folder  its folder in sysfs
-  @param[in]  depth   how many devices are above it */
-  void add_disks(const fs::path &folder, unsigned depth) {
+  @param[in]  depth   how many devices are above it
+  @return whether there are any; also where a device is below itself, whose
+  disks are found elsewhere */
+  bool add_disks(const fs::path &folder, unsigned depth) {
     std::error_code error;
     const fs::path device = fs::canonical(folder, error);
-    if (error || depth > MAX_DEPTH) {
-      return;
+    if (error) {
+      return false;
+    }
+    if (depth > MAX_DEPTH) {
+      return true;
     }
     if (fs::exists(device / "partition", error)) {
-      add_disks(device.parent_path(), depth + 1);
-      return;
+      return add_disks(device.parent_path(), depth + 1);
     }
     std::ifstream backing{device / "loop" / "backing_file"};
     std::string path;
-    if (std::getline(backing, path) && add_disks_of(path, depth + 1) == 0) {
-      return;
+    bool is_found = false;
+    if (std::getline(backing, path)) {
+      /* A file that is on no disk, or cannot be found from here (another mount
+      namespace, deleted), leaves the loop device itself. */
+      (void)add_disks_of(path, depth + 1, &is_found);
     }
-    /* A file that cannot be found from here (another mount namespace, deleted)
-    leaves the loop device itself. */
-    bool has_slaves = false;
     for (fs::directory_iterator slave{device / "slaves", error};
          !error && slave != fs::directory_iterator{}; slave.increment(error)) {
-      has_slaves = true;
-      add_disks(slave->path(), depth + 1);
+      is_found = add_disks(slave->path(), depth + 1) || is_found;
     }
     const std::string file = device / "stat";
-    if (!has_slaves && fs::exists(file, error) &&
-        std::find(files.begin(), files.end(), file) == files.end()) {
+    if (is_found || !fs::exists(file, error)) {
+      return is_found;
+    }
+    if (std::find(files.begin(), files.end(), file) == files.end()) {
       files.push_back(file);
     }
+    return true;
   }
 
   const fs::path m_sysfs;
@@ -101,7 +110,8 @@ class Disk_search {
 
 bool Disk_reader::open(const std::string &path, std::string *why) {
   Disk_search search{m_sysfs};
-  const int error = search.add_disks_of(path, 0);
+  bool is_found;
+  const int error = search.add_disks_of(path, 0, &is_found);
   m_files = std::move(search.files);
   if (error != 0) {
     *why = path + ": " + strerror(error);

@@ -20,15 +20,16 @@ otherwise only the coordinator calls what is here. */
 #include <cinttypes>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "aio0array.h"
 #include "buf0buf.h"
 #include "buf0flu.h"
 #include "fil0fil.h"
 #include "log0log.h"
+#include "mysqld_error.h"
 #include "os0event.h"
 #include "spw0hook.h"
+#include "sql/sql_error.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "stall0stall.h"
@@ -49,6 +50,7 @@ namespace {
 using std::chrono::duration;
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 Ahead_flush s_policy;
@@ -78,11 +80,17 @@ itself. */
 ulint s_n_untold = 0;
 ulint s_n_last = 0;
 
+/** Pages of the flush lists that rounds have flushed since the second of the
+coordinator's loop began. */
+uint64_t s_n_of_second = 0;
+
 /** Since when pages of this pass may be being written. */
 steady_clock::time_point s_batch_begin{};
 
-/** The coordinator has done something else since the last look. */
-bool s_is_back = false;
+/** Since when the coordinator does something else than to wait for rounds;
+nothing if it does not. What that is, if it takes longer than a round. */
+steady_clock::time_point s_away_since{};
+Flush_away s_away{Flush_away::NO};
 
 /** When sync flushing has begun; nothing if it has not. */
 steady_clock::time_point s_sync_start{};
@@ -101,12 +109,11 @@ double seconds_of(steady_clock::time_point time) {
   return duration<double>(time.time_since_epoch()).count();
 }
 
-/** @return the method, where upstream's adaptive flushing is not switched off;
-without a redo log it has a formula that does not go by it */
+/** @return the method in effect */
 Flush_method method() {
-  return srv_adaptive_flushing && mtr_t::s_logging.is_enabled()
-             ? static_cast<Flush_method>(adaptive_flushing_method)
-             : Flush_method::NATIVE;
+  return flush_method_used(static_cast<Flush_method>(adaptive_flushing_method),
+                           srv_adaptive_flushing,
+                           mtr_t::s_logging.is_enabled());
 }
 
 /** @return whether the page cleaners flush in rounds */
@@ -175,7 +182,8 @@ bool is_writing() {
 /** See how busy the disks are.
 @param[in]  look  the buffer pool now */
 void look_at_disks(const Flush_look &look) {
-  if (ahead_flushing_device != static_cast<ulong>(Flush_device::UTIL)) {
+  if (!ahead_flushing ||
+      ahead_flushing_device != static_cast<ulong>(Flush_device::UTIL)) {
     s_util = {};
     s_has_no_disks = false;
     return;
@@ -195,6 +203,24 @@ void look_at_disks(const Flush_look &look) {
               look.native_per_s, static_cast<double>(srv_io_capacity));
 }
 
+/** @return whether the redo log is being made smaller, as
+Innodb_redo_log_resize_status says it; without a latch, which is held while
+files are made */
+bool is_redo_shrinking() {
+  const uint64_t capacity = srv_redo_log_capacity_used;
+  return capacity != 0 &&
+         export_vars.innodb_redo_log_capacity_resized > capacity;
+}
+
+/** @return pages that have been written since the server started */
+uint64_t pages_written() {
+  uint64_t n = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    n += buf_pool_from_array(i)->stat.n_pages_written;
+  }
+  return n;
+}
+
 /** Decide, and make known how fast the redo log may be filled.
 @param[in]  now      now
 @param[in]  is_sync  pages are flushed at any price, and no more can be
@@ -204,11 +230,14 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   look.native_per_s = s_method.pages_per_s(look.now_s);
   look_at_disks(look);
   look.util_per_s = s_util.extra_per_s();
-  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
-    look.n_written += buf_pool_from_array(i)->stat.n_pages_written;
-  }
+  look.n_written = pages_written();
   look.is_writing = is_sync || is_writing();
-  look.is_back = std::exchange(s_is_back, false);
+  const auto away_since = std::exchange(s_away_since, {});
+  const Flush_away away = std::exchange(s_away, Flush_away::NO);
+  if (now - away_since > milliseconds{ahead_flushing_interval_ms}) {
+    look.away = away;
+  }
+  look.is_shrinking = is_redo_shrinking();
   look.purge_per_s = static_cast<double>(
       look.is_writing ? s_purge_per_s.load() : s_purge_per_s.exchange(0));
   s_capacity.look(look.now_s, aio_writes_idle_since_s(), look.n_written);
@@ -258,6 +287,7 @@ void note_sync(bool is_sync) {
 /** There are no rounds: nobody is held back, and what was seen is forgotten,
 but for the device. */
 void let_go() {
+  s_purge_per_s = 0;
   s_policy = {};
   s_method = {};
   s_round = {};
@@ -271,10 +301,21 @@ void let_go() {
 
 }  // namespace
 
+void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
+                                     const void *save) {
+  const double pct = *static_cast<const double *>(save);
+  *static_cast<double *>(to) = pct;
+  if (pct > srv_max_buf_pool_modified_pct) {
+    push_warning(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
+                 "innodb_ahead_flushing_dirty_pct is above"
+                 " innodb_max_dirty_pages_pct: ahead flushing begins with"
+                 " innodb_io_capacity_max.");
+  }
+}
+
 bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
                       ulint *ret_sleep) {
   const auto until = loop_start + std::chrono::seconds{1};
-  note_sync(false);
   /* A round that is due comes before anything else, once: what the coordinator
   does in between can take longer than the second that it has. */
   bool has_looked = std::exchange(s_was_round, false);
@@ -283,8 +324,8 @@ bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
     const bool is_due = s_next_look <= now;
     if ((now >= until || os_event_is_set(buf_flush_event)) &&
         (has_looked || !is_due)) {
-      s_batch_begin = now;
-      s_is_back = true;
+      s_away_since = now;
+      s_away = Flush_away::BUSY;
       *ret_sleep = now >= until ? OS_SYNC_TIME_EXCEEDED : 0;
       return true;
     }
@@ -295,10 +336,9 @@ bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
           sig_count);
       continue;
     }
-    s_batch_begin = now;
     s_round = decide(now, false);
     has_looked = true;
-    if (flush_ahead_is_due()) {
+    if (s_round.n_pages != 0) {
       s_was_round = true;
       *ret_sleep = 0;
       return true;
@@ -311,13 +351,19 @@ bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
   return false;
 }
 
-bool flush_ahead_is_due() { return s_round.n_pages != 0; }
+bool flush_pass_begins(bool is_sync) {
+  note_sync(is_sync);
+  s_batch_begin = steady_clock::now();
+  return is_sync || s_round.n_pages != 0;
+}
 
-void flush_ahead_round(ulint *n_pages, lsn_t *lsn_limit) {
-  if (flush_ahead_is_due()) {
-    *n_pages = s_round.n_pages;
-    *lsn_limit = s_round.lsn_limit;
+bool flush_round_is_due(ulint *n_pages, lsn_t *lsn_limit) {
+  if (s_round.n_pages == 0) {
+    return false;
   }
+  *n_pages = s_round.n_pages;
+  *lsn_limit = s_round.lsn_limit;
+  return true;
 }
 
 ulint flush_last_pages(ulint n_pages) {
@@ -330,25 +376,37 @@ ulint flush_recommended(ulint n_pages) {
     return n_pages;
   }
   const Flush_look look = look_at(steady_clock::now());
-  s_method.look(method(),
-                {.now_s = look.now_s,
-                 .n_native = n_pages,
-                 .n_dirty = look.n_dirty,
-                 .lsn = look.lsn,
-                 .oldest_lsn = look.oldest_lsn,
-                 .sync_age = look.sync_age,
-                 .n_flushed = srv_stats.buf_pool_flushed,
-                 .is_too_dirty = buf_get_modified_ratio_pct() >=
-                                 srv_max_buf_pool_modified_pct,
-                 .is_left_to_ahead = ahead_flushing && !srv_adaptive_flushing &&
-                                     mtr_t::s_logging.is_enabled()});
+  s_method.look(method(), {.now_s = look.now_s,
+                           .n_native = n_pages,
+                           .n_dirty = look.n_dirty,
+                           .lsn = look.lsn,
+                           .oldest_lsn = look.oldest_lsn,
+                           .sync_age = look.sync_age,
+                           .n_flushed = srv_stats.buf_pool_flushed,
+                           .dirty_pct = buf_get_modified_ratio_pct(),
+                           .max_dirty_pct = srv_max_buf_pool_modified_pct,
+                           .is_ahead_on = ahead_flushing,
+                           .is_adaptive = srv_adaptive_flushing,
+                           .is_logging = mtr_t::s_logging.is_enabled()});
+  s_n_of_second = 0;
   return 0;
 }
 
 ulint flush_idle_pages(ulint n_pages) {
-  return settings().is_limited_by_device
-             ? std::min(n_pages, static_cast<ulint>(s_capacity.limit_per_s()))
-             : n_pages;
+  if (!has_rounds()) {
+    return n_pages;
+  }
+  /* An idle server learns, too: what it has left dirty may be much. */
+  const Flush_look look = look_at(steady_clock::now());
+  s_capacity.look(look.now_s, aio_writes_idle_since_s(), pages_written());
+  s_measured_per_s = s_capacity.pages_per_s();
+  const Flush_idle idle =
+      flush_idle(settings(), n_pages, look.n_dirty,
+                 std::exchange(s_n_of_second, 0), s_capacity.limit_per_s());
+  s_capacity.round(look.now_s, look.now_s, std::min(idle.n_pages, look.n_dirty),
+                   0.0, idle.is_at_device);
+  s_away = Flush_away::IDLE;
+  return idle.n_pages;
 }
 
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
@@ -362,6 +420,7 @@ void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
   flush_done(Flush_cause::LRU, n_lru);
   if (has_rounds()) {
     note_batch(round, n_list, n_lru);
+    s_n_of_second += n_list;
     s_n_untold += n_list - (is_sync ? s_n_last : 0);
     s_n_last = n_list;
     if (is_sync) {
@@ -370,7 +429,6 @@ void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
       s_method.pass_done(seconds_of(s_batch_begin));
     }
   }
-  note_sync(is_sync);
 }
 
 void flush_asked_by_purge() {
@@ -404,10 +462,10 @@ Ahead_flush_stats ahead_flush_stats() {
       .delay_us = delays.delay_us,
       .delays_waiting = delays.n_waiting};
   std::copy(std::begin(s_rounds), std::end(s_rounds), stats.rounds);
-  for (const Flush_reason reason :
-       {Flush_reason::DIRTY, Flush_reason::UTIL, Flush_reason::AGE,
-        Flush_reason::LIMIT, Flush_reason::DEVICE}) {
-    stats.asked_cleaner += stats.rounds[static_cast<size_t>(reason)];
+  for (size_t i = 0; i < std::size(stats.rounds); ++i) {
+    if (flush_is_cleaners(static_cast<Flush_reason>(i))) {
+      stats.asked_cleaner += stats.rounds[i];
+    }
   }
   return stats;
 }
@@ -428,7 +486,7 @@ void ahead_flush_print(FILE *file) {
           "The device was seen to carry %" PRIu64
           " pages/s (0: not known); the redo log may be filled by %" PRIu64
           " bytes/s (0: at any speed)\n"
-          "Changes of rows delayed %" PRIu64 ", by %" PRIu64
+          "Waits of who changes rows %" PRIu64 ", for %" PRIu64
           " us in all; waiting now %" PRIu64 "\n",
           ahead_flushing || stats.reason == Flush_reason::OFF
               ? flush_reason_text(stats.reason)

@@ -18,8 +18,8 @@ at run time without a latch, the counters begin at the start of the server. */
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <string>
-#include <vector>
+
+#include <mysql/plugin.h>
 
 #include "flush0disk.h"
 #include "policy/flush0ahead.h"
@@ -53,6 +53,14 @@ extern unsigned long adaptive_flushing_method;
 /** innodb_ahead_flushing_device: a Flush_device. */
 extern unsigned long ahead_flushing_device;
 
+/** Set innodb_ahead_flushing_dirty_pct, with a warning where it is above
+innodb_max_dirty_pages_pct.
+@param[in]   thd   the session
+@param[out]  to    the variable
+@param[in]   save  the value */
+void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
+                                     const void *save);
+
 /** What ahead flushing has done. */
 struct Ahead_flush_stats {
   /** How often pages were asked for: by the purge coordinator, by the page
@@ -72,8 +80,8 @@ struct Ahead_flush_stats {
   for hardly. */
   uint64_t redo_limit_bytes_per_s;
 
-  /** Changes of rows that were delayed, by how many microseconds in all, and
-  that are being delayed. */
+  /** Waits of who changes rows, for how many microseconds in all, and those
+  that have not ended. */
   uint64_t delays;
   uint64_t delay_us;
   uint64_t delays_waiting;

@@ -268,7 +268,8 @@ enum class Flush_cause {
   ADAPTIVE,
   /** Ahead flushing. */
   AHEAD,
-  /** Redo space is about to run out: as fast as it goes. */
+  /** Redo space is about to run out, or a checkpoint was asked for: as fast as
+  it goes. */
   SYNC,
   /** To have free pages: the end of the LRU list. */
   LRU,
@@ -313,17 +314,37 @@ server shuts down, it has not */
 bool flush_ahead_wait(std::chrono::steady_clock::time_point loop_start,
                       int64_t sig_count, ulint *ret_sleep);
 
-/** @return whether a round is due, from the end of flush_ahead_wait() to
-flush_round_done(). Called by the coordinator. */
-bool flush_ahead_is_due();
+/** The coordinator is about to flush, if there is a reason.
+@param[in]  is_sync  whether it flushes at any price: an episode of sync
+flushing begins or goes on; else it has ended
+@return whether it is for that, or for a round that is due. Called by the
+coordinator. */
+bool flush_pass_begins(bool is_sync);
+
+/** @param[out]  n_pages    what the round flushes that is due: pages of all
+flush lists, as many of each; as it was if none is
+@param[out]  lsn_limit  pages that were changed first at it or later stay; the
+same
+@return whether one is due. Called by the coordinator. */
+bool flush_round_is_due(ulint *n_pages, uint64_t *lsn_limit);
 
 /** What to flush in a pass of the coordinator's loop that is not for its own
-second: nothing of the flush lists, or what a round that is due flushes.
-@param[in,out]  n_pages    pages of all flush lists, as many of each; stays as
-it is if no round is due
-@param[in,out]  lsn_limit  pages that were changed first at it or later stay;
-the same */
-void flush_ahead_round(ulint *n_pages, uint64_t *lsn_limit);
+second: nothing of the flush lists, or what a round that is due flushes. The
+page cleaners have nothing to do meanwhile.
+@param[in,out]  n_pages    pages of all flush lists; stays as it is if no round
+is due, as all else does
+@param[in,out]  lsn_limit  pages that were changed first at it or later stay
+@param[in,out]  slots      upstream's, one for each buffer pool instance
+@param[in]      n_slots    how many */
+template <typename Slot>
+void flush_ahead_round(ulint *n_pages, uint64_t *lsn_limit, Slot *slots,
+                       ulint n_slots) {
+  if (flush_round_is_due(n_pages, lsn_limit)) {
+    for (ulint i = 0; i < n_slots; ++i) {
+      slots[i].n_pages_requested = *n_pages / n_slots;
+    }
+  }
+}
 
 /** What upstream's formula is told that it has had flushed.
 @param[in]  n_pages  pages of the last pass
@@ -339,14 +360,15 @@ ulint flush_recommended(ulint n_pages);
 
 /** The server is idle.
 @param[in]  n_pages  the pages that upstream flushes in a second then
-@return as many, or what is known of the device to carry if that is less and the
-limit (innodb_ahead_flushing_device = LATENCY): users who come back would wait
-for them. Called by the coordinator. */
+@return as many; with ahead flushing no more than rounds may flush in a second,
+less what they have: what the device is taken to carry, if that is the limit
+(innodb_ahead_flushing_device = LATENCY), as users who come back would wait for
+it. Called by the coordinator. */
 ulint flush_idle_pages(ulint n_pages);
 
 /** Note what a round of the page cleaners, that was not idle, has flushed.
 Called by the coordinator.
-@param[in]  is_sync  whether redo space is about to run out
+@param[in]  is_sync  whether it was at any price
 @param[in]  n_list   pages of the flush lists
 @param[in]  n_lru    pages of the LRU lists */
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru);
@@ -355,13 +377,20 @@ void flush_round_done(bool is_sync, ulint n_list, ulint n_lru);
 pages to be flushed, if innodb_ahead_flushing is ON and there is a reason. */
 void flush_asked_by_purge();
 
+/** A statement is about to use a table, and may change rows of it: if its
+transaction has changed and locked none, wait until the redo log may be filled
+further, see innodb_ahead_flushing_max_delay_us. No latch is held. Changes of
+the schema mysql and of temporary tables do not wait, nor do statements that
+lock whole tables.
+@param[in]  trx    the transaction
+@param[in]  table  the table */
+void redo_delay_statement(const trx_t *trx, const dict_table_t *table);
+
 /** A row is about to be inserted, updated or deleted for a user, and no latch
-is held: wait until the redo log may be filled further. See
-innodb_ahead_flushing_max_delay_us. Rows of the schema mysql and of temporary
-tables do not wait.
+is held: the same, where the transaction changes many.
 @param[in,out]  trx    the transaction; leaves InnoDB (srv0conc.h) if it waits
 @param[in]      table  the table */
-void redo_delay(trx_t *trx, const dict_table_t *table);
+void redo_delay_change(trx_t *trx, const dict_table_t *table);
 
 /* Extending ahead: extend/extend0thread.cc */
 

@@ -20,6 +20,7 @@ and how fast the redo log may be filled meanwhile. */
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "flush0list.h"
 #include "redo0limits.h"
@@ -33,9 +34,9 @@ flushing (1): pages are flushed so fast that none is older than the first when
 its turn comes, and who writes is held back so much that the age settles at the
 second. Beyond the first, so that pages are flushed as fast as the limits allow
 where somebody is held back. (Simulated on all devices but the disk, with three
-working sets and redo logs of 64M and 256M: the worst second is at 0.92 of the
-mean or better; with 0.25 and 0.5 at 0.95, with 2 % fewer transactions; with
-0.75 and 0.875 at 0.90, with 0.4 % more.) */
+working sets and redo logs of 64M and 256M: the worst second is at 0.85 of the
+mean or better; with 0.25 and 0.5 as well, with 2 % fewer transactions; with
+0.75 and 0.875 as well, with 0.1 % fewer.) */
 constexpr double FLUSH_FOLLOW_AT = 0.5;
 constexpr double FLUSH_SETTLE_AT = 0.75;
 
@@ -58,7 +59,8 @@ constexpr double FLUSH_CHANGE_S = 30.0;
 least: larger batches cost less where a batch costs much whatever its size, and
 what is longer in coming is lost. The time is what threads wait for a processor
 where many want one; else short intervals would be late for that. (Simulated: 1
-interval -4 %, 4 intervals +1 % with larger lumps.) */
+interval -5 %, 4 intervals +1 %, with a worst second at 0.69 instead of 0.85 of
+the mean.) */
 constexpr double FLUSH_LATE_INTERVALS = 2.0;
 constexpr double FLUSH_LATE_S = 0.1;
 
@@ -66,6 +68,13 @@ constexpr double FLUSH_LATE_S = 0.1;
 round, as it waits for what the LRU lists need, costs no more than this: in each
 pass upstream flushes what is due in a second, however late it is. Seconds. */
 constexpr double FLUSH_BACK_S = 1.0;
+
+/** While the redo log is made smaller the age of sync flushing follows the
+checkpoint's down (Log_files_capacity::get_suggested_hard_logical_capacity()),
+and says nothing of how much may be filled. It is filled at this part of the
+speed at which it is emptied, so that neither they who write nor the shrinking
+take more than twice as long as they would alone. */
+constexpr double FLUSH_SHRINKING_SHARE = 0.5;
 
 /** Where the last round's writes are not done when the next one is due, so much
 of an interval passes before the next look. (Simulated: from 0.05 to 0.3 within
@@ -91,7 +100,8 @@ s, makes a difference.) */
 constexpr double FLUSH_CHECKPOINT_S = 0.1;
 
 /** What the LRU lists need is not ours, but so much of the limit is: else the
-redo log would fill up instead. */
+redo log would fill up instead. Half, as a thread that finds no free page waits
+as one does that finds no redo space. */
 constexpr double FLUSH_LEAST_SHARE = 0.5;
 
 /** Why so many pages are flushed, and no more. */
@@ -135,6 +145,39 @@ inline const char *flush_reason_text(Flush_reason reason) {
   return texts[static_cast<size_t>(reason)];
 }
 
+/** @param[in]  reason  a reason
+@return whether rounds for it are asked for by the page cleaners' coordinator:
+neither by upstream's formula nor by purge */
+inline bool flush_is_cleaners(Flush_reason reason) {
+  switch (reason) {
+    case Flush_reason::DIRTY:
+    case Flush_reason::UTIL:
+    case Flush_reason::AGE:
+    case Flush_reason::LIMIT:
+    case Flush_reason::DEVICE:
+      return true;
+    case Flush_reason::OFF:
+    case Flush_reason::BELOW:
+    case Flush_reason::NATIVE:
+    case Flush_reason::PURGE:
+    case Flush_reason::N:
+      break;
+  }
+  return false;
+}
+
+/** What the flusher has done since the last look instead of waiting for rounds,
+for longer than one, which is not for the device to answer for. */
+enum class Flush_away {
+  /** Nothing, or not for so long. */
+  NO,
+  /** What is not ahead flushing: the pages of that time are made up for. */
+  BUSY,
+  /** It has flushed what an idle server may, which were the pages of that time.
+   */
+  IDLE
+};
+
 /** What is set; by default. */
 struct Flush_settings {
   /** innodb_ahead_flushing. */
@@ -145,7 +188,9 @@ struct Flush_settings {
   double dirty_pct{0.0};
   double max_dirty_pct{90.0};
 
-  /** innodb_ahead_flushing_age_pct: percent, below 100. */
+  /** innodb_ahead_flushing_age_pct: percent, below 100. By default so high that
+  pages are changed often before they are flushed, and that a quarter of the
+  way to sync flushing is left for bursts, and for the device to be known. */
   double age_pct{75.0};
 
   /** innodb_ahead_flushing_io_pct: percent. */
@@ -168,6 +213,10 @@ struct Flush_settings {
 
 /** The defaults of the variables; is_limited_by_device is of none. */
 constexpr Flush_settings FLUSH_DEFAULTS;
+
+/** Of innodb_ahead_flushing_age_pct: so much that there is a way left on which
+who writes can be held back. */
+constexpr double FLUSH_MOST_AGE_PCT = 95.0;
 
 /** @param[in]  settings  what is set
 @return the share of dirty pages above which pages are flushed ahead: percent.
@@ -224,9 +273,11 @@ as they are not in the order of their changes
   a flush list at a time. */
   bool is_writing{false};
 
-  /** The flusher has had something else to do since the last look, which is not
-  for the device to answer for. */
-  bool is_back{false};
+  /** What the flusher has done since the last look. */
+  Flush_away away{Flush_away::NO};
+
+  /** The redo log is being made smaller. */
+  bool is_shrinking{false};
 
   /** What the device carries: pages a second. It has been seen, or is where to
   begin. */
@@ -274,7 +325,8 @@ inline double flush_age(const Flush_look &look) {
 /** @param[in]  decision  what was decided for a round
 @param[in]  n_list    pages of the flush lists that it has flushed
 @return whether it was the device that let no more be flushed. Where there were
-no more pages that are old enough it was not */
+no more pages that are old enough it was not; half, as pages that are changed
+meanwhile are passed over */
 inline bool flush_was_at_device(const Flush_decision &decision,
                                 uint64_t n_list) {
   return decision.is_at_device && 2 * n_list >= decision.n_pages;
@@ -351,6 +403,37 @@ inline double flush_purge_asks(const Flush_settings &settings,
              : 0.0;
 }
 
+/** What an idle server flushes at once, each second. */
+struct Flush_idle {
+  /** Pages at the most. */
+  uint64_t n_pages;
+
+  /** There is more to flush, which the device is not known to carry. */
+  bool is_at_device;
+};
+
+/** @param[in]  settings      what is set
+@param[in]  n_allowed     innodb_idle_flush_pct of innodb_io_capacity: pages
+@param[in]  n_dirty       dirty pages
+@param[in]  n_flushed     pages that the rounds of this second have flushed
+@param[in]  device_per_s  what the device carries: pages a second
+@return what to flush, so that with the rounds it is no more than a second's */
+inline Flush_idle flush_idle(const Flush_settings &settings, uint64_t n_allowed,
+                             uint64_t n_dirty, uint64_t n_flushed,
+                             double device_per_s) {
+  if (!settings.is_on) {
+    return {.n_pages = n_allowed, .is_at_device = false};
+  }
+  const double limit = settings.is_limited_by_device
+                           ? std::min(device_per_s, settings.io_capacity_max)
+                           : settings.io_capacity_max;
+  const auto n_left = static_cast<uint64_t>(
+      std::max(0.0, limit - static_cast<double>(n_flushed)));
+  return {.n_pages = std::min(n_allowed, n_left),
+          .is_at_device = limit < settings.io_capacity_max &&
+                          n_left < std::min(n_allowed, n_dirty)};
+}
+
 /** Decides how many pages are flushed, round by round; there are rounds while
 innodb_ahead_flushing is ON or innodb_adaptive_flushing_method is not native,
 whose rate they spread over the second. One thread uses it. */
@@ -361,7 +444,7 @@ class Ahead_flush {
   @param[in]  look      the buffer pool and the redo log now
   @return what to do, and why. No more pages than innodb_io_capacity_max makes
   in FLUSH_LATE_INTERVALS or FLUSH_LATE_S, or as many of each instance; where
-  the flusher is back from something else than it makes in FLUSH_BACK_S */
+  the flusher was busy with something else than it makes in FLUSH_BACK_S */
   Flush_decision decide(const Flush_settings &settings,
                         const Flush_look &look) {
     const double passed_s =
@@ -371,8 +454,8 @@ class Ahead_flush {
                             .next_look_s = next_look_s(settings, look)};
     if (!settings.is_on) {
       /* Changes are not counted. */
-      m_change_bytes = 0.0;
-      m_changes = 0.0;
+      m_change_bytes_per_s = 0.0;
+      m_changes_per_s = 0.0;
     }
     const double per_s = pages_per_s(settings, look, &decision);
     m_due_s += passed_s;
@@ -382,10 +465,14 @@ class Ahead_flush {
             ? std::max(settings.interval_s,
                        static_cast<double>(settings.n_instances) / per_s)
             : settings.interval_s;
-    const double most_s = std::max(FLUSH_LATE_INTERVALS * round_s,
-                                   look.is_back ? FLUSH_BACK_S : FLUSH_LATE_S);
+    const double most_s =
+        look.away == Flush_away::IDLE
+            ? round_s
+            : std::max(
+                  FLUSH_LATE_INTERVALS * round_s,
+                  look.away == Flush_away::BUSY ? FLUSH_BACK_S : FLUSH_LATE_S);
     const double over_s = std::max(0.0, m_due_s - most_s);
-    decision.lost_s = look.is_back ? 0.0 : over_s;
+    decision.lost_s = look.away == Flush_away::NO ? over_s : 0.0;
     m_due_s -= over_s;
     if (look.is_writing) {
       return decision;
@@ -417,10 +504,10 @@ class Ahead_flush {
       const double change_weight =
           changes == 0.0 ? 0.0
                          : (1.0 - std::exp(-passed_s / FLUSH_CHANGE_S)) *
-                               std::min(1.0, changes / m_changes);
-      m_change_bytes +=
-          change_weight * (moved(m_lsn, look.lsn) - m_change_bytes);
-      m_changes += change_weight * (changes - m_changes);
+                               std::min(1.0, changes / m_changes_per_s);
+      m_change_bytes_per_s +=
+          change_weight * (moved(m_lsn, look.lsn) - m_change_bytes_per_s);
+      m_changes_per_s += change_weight * (changes - m_changes_per_s);
     }
     m_list.look({.lsn = look.lsn,
                  .oldest_lsn = look.oldest_lsn,
@@ -487,8 +574,11 @@ class Ahead_flush {
                                : Flush_reason::LIMIT;
       }
       /* Pages of all ages are among them that the LRU lists have written. */
-      decision->redo_bytes_per_s = redo_per_s(
-          settings, look, look.is_device_seen ? seen : carried, excess.age);
+      const double emptied_by = look.is_device_seen ? seen : carried;
+      decision->redo_bytes_per_s =
+          look.is_shrinking
+              ? shrinking_redo_per_s(look, emptied_by)
+              : redo_per_s(settings, look, emptied_by, excess.age);
       decision->turn_us = turn_us(decision->redo_bytes_per_s);
     }
     decision->wants_checkpoint = wants_checkpoint(settings, look);
@@ -498,8 +588,8 @@ class Ahead_flush {
       /* Younger pages are not what is needed, and will be changed again. */
       const auto young =
           static_cast<uint64_t>(flush_age_at(settings, look, 0.0));
-      decision->lsn_limit =
-          std::min(look.lsn, look.lsn - young + look.order_lag);
+      decision->lsn_limit = std::min(
+          look.lsn, look.lsn - std::min(look.lsn, young) + look.order_lag);
     }
     return rate;
   }
@@ -529,6 +619,16 @@ class Ahead_flush {
     return carried * bytes * flush_age_at(settings, look, FLUSH_SETTLE_AT) /
            sync_age *
            (left < 1.0 ? std::sqrt(left) : std::max(1.0, FLUSH_SETTLE_AT / at));
+  }
+
+  /** @param[in]  carried  what is flushed at the most: pages a second
+  @return how fast the redo log may be filled that is being made smaller: bytes
+  a second. As if all ages had as many pages */
+  static double shrinking_redo_per_s(const Flush_look &look, double carried) {
+    return look.n_dirty == 0
+               ? FLUSH_UNLIMITED
+               : FLUSH_SHRINKING_SHARE * carried * flush_age(look) /
+                     static_cast<double>(look.n_dirty);
   }
 
   /** @return when to look again: after so many seconds */
@@ -568,9 +668,10 @@ class Ahead_flush {
   no faster: microseconds. What others write to it, as purge does, counts as
   theirs */
   double turn_us(double redo_per_s) const {
-    return redo_per_s == FLUSH_UNLIMITED || m_changes <= 0.0
+    return redo_per_s == FLUSH_UNLIMITED || m_changes_per_s <= 0.0
                ? 0.0
-               : 1e6 * m_change_bytes / m_changes / std::max(redo_per_s, 1.0);
+               : 1e6 * m_change_bytes_per_s / m_changes_per_s /
+                     std::max(redo_per_s, 1.0);
   }
 
   /** The last look. */
@@ -589,8 +690,8 @@ class Ahead_flush {
 
   /** What goes to the redo log, and changes of rows, over a longer time: a
   second. */
-  double m_change_bytes{0.0};
-  double m_changes{0.0};
+  double m_change_bytes_per_s{0.0};
+  double m_changes_per_s{0.0};
 
   /** How fast the redo log is filled: bytes a second. */
   double m_filled_per_s{0.0};
@@ -618,13 +719,72 @@ comes while it lasts does not wait at all, so that nobody does where the redo
 log is filled more slowly than it may be. On a volume of 1,500 I/Os a second,
 with each going on by itself, 733 transactions a second took 558 fsync() of the
 redo log and all I/Os, at half of the bytes; upstream's comb took a quarter of
-that for each. Nanoseconds. */
+that for each. (Simulated: 2 ms -2 %, 50 ms +0.5 %, with a worst second at 0.81
+instead of 0.85 of the mean.) Nanoseconds. */
 constexpr int64_t REDO_GROUP_NS = 10'000'000;
 
-/** A transaction waits before its first change, while it has locked no row that
-it changes, for what its session has changed since it waited last; and also in
-between, after so many changes: few transactions of TPC-C change more rows. */
+/** A transaction waits when its first statement begins that may change rows,
+for what its session has changed since it waited last; and also in between,
+after so many changes: few transactions of TPC-C change more rows. */
 constexpr uint64_t REDO_TURN_CHANGES = 32;
+
+/** Of innodb_ahead_flushing_max_delay_us: that of innodb_max_purge_lag_delay.
+ */
+constexpr unsigned long REDO_MOST_DELAY_US = 10'000'000;
+
+/** What is decided longer ago, nanoseconds, is of another time: there is a
+decision at least once a second (innodb_ahead_flushing_interval_ms), but where a
+pass of the flusher takes longer, as those of sync flushing can. */
+constexpr int64_t REDO_TURN_HOLDS_NS = 2'000'000'000;
+
+/** @param[in]  since_ns        so long ago it was decided what each change is
+given
+@param[in]  checkpoint_age  bytes of LSN since the last checkpoint
+@param[in]  sync_age        the age of sync flushing: bytes of LSN
+@param[in]  age_pct         innodb_ahead_flushing_age_pct
+@return whether that still holds. Beyond its time it does where the age is above
+the threshold, as else all would go on at once and stop where redo space ends */
+inline bool redo_turn_holds(int64_t since_ns, uint64_t checkpoint_age,
+                            uint64_t sync_age, double age_pct) {
+  return since_ns <= REDO_TURN_HOLDS_NS ||
+         percent_of(checkpoint_age, sync_age) > age_pct;
+}
+
+/** What a session has changed and not waited for. A statement waits before it
+has locked a row, and so for the change that it makes first, too: who needs the
+same row would wait for its turn and then for another one's, and so on. One
+thread uses it. */
+class Redo_debt {
+ public:
+  /** A transaction that has changed nothing begins a statement that may.
+  @return the changes that it waits for; 0 if it has waited, and changed nothing
+  since */
+  uint64_t begin() {
+    return std::exchange(m_is_paid, true) ? 0 : std::exchange(m_n, 0) + 1;
+  }
+
+  /** A row is about to be changed.
+  @return whether that takes a turn; if not, it was waited for */
+  bool change() {
+    if (std::exchange(m_is_paid, false)) {
+      return false;
+    }
+    ++m_n;
+    return true;
+  }
+
+  /** @return the changes that are waited for before the one that has taken a
+  turn; 0 for none yet */
+  uint64_t due() { return m_n < REDO_TURN_CHANGES ? 0 : std::exchange(m_n, 0); }
+
+ private:
+  /** Changes that have taken turns, and were not waited for: less than
+  REDO_TURN_CHANGES between calls. */
+  uint64_t m_n{0};
+
+  /** The next change has been waited for. */
+  bool m_is_paid{false};
+};
 
 /** @param[in]  turn_ns  when a turn begins
 @param[in]  now_ns   now
@@ -678,6 +838,46 @@ inline int64_t redo_rescale(int64_t begin_ns, int64_t now_ns,
                             MOST_NS, static_cast<double>(begin_ns - now_ns) *
                                          turn_us / old_turn_us));
 }
+
+/** A wait for a turn. It ends earlier or later than it was told at first, as
+the limit is another by then. One thread uses it. */
+class Redo_wait {
+ public:
+  /** @param[in]  now_ns     now
+  @param[in]  begin_ns   when the turn begins
+  @param[in]  turn_us    what each change was given when that was said
+  @param[in]  n_changes  that are waited for */
+  Redo_wait(int64_t now_ns, int64_t begin_ns, double turn_us,
+            uint64_t n_changes)
+      : m_start_ns(now_ns),
+        m_begin_ns(begin_ns),
+        m_turn_us(turn_us),
+        m_n_changes(n_changes) {}
+
+  /** @param[in]  now_ns        now
+  @param[in]  turn_us       what each change is given; 0 if there is no limit
+  @param[in]  max_delay_us  for each change nobody waits longer
+  @return how long it lasts: nanoseconds; 0 if it is over */
+  int64_t left_ns(int64_t now_ns, double turn_us, int64_t max_delay_us) {
+    if (turn_us == 0.0) {
+      return 0;
+    }
+    if (turn_us != m_turn_us) {
+      m_begin_ns = redo_begin(
+          redo_rescale(m_begin_ns, now_ns, m_turn_us, turn_us), now_ns);
+      m_turn_us = turn_us;
+    }
+    const int64_t end_ns = std::min(
+        m_begin_ns, redo_latest(m_start_ns, max_delay_us, m_n_changes));
+    return std::max<int64_t>(0, end_ns - now_ns);
+  }
+
+ private:
+  int64_t m_start_ns;
+  int64_t m_begin_ns;
+  double m_turn_us;
+  uint64_t m_n_changes;
+};
 
 }  // namespace spw
 

@@ -299,13 +299,12 @@ class Flush_util {
   void look(double now_s, const std::vector<Disk_work> &work,
             uint64_t n_flushed, double native_per_s, double io_capacity) {
     const double passed_s = now_s - m_now_s;
-    m_extra_per_s =
-        is_new() || work.empty()
-            ? 0.0
-            : flush_util_extra_per_s(
-                  disk_load(m_work, work, passed_s),
-                  static_cast<double>(n_flushed - m_n_flushed) / passed_s,
-                  native_per_s, io_capacity);
+    m_extra_per_s = is_new() || work.empty()
+                        ? 0.0
+                        : flush_util_extra_per_s(
+                              disk_load(m_work, work, passed_s),
+                              counter_growth(m_n_flushed, n_flushed) / passed_s,
+                              native_per_s, io_capacity);
     m_work = work;
     m_n_flushed = n_flushed;
     m_now_s = now_s;

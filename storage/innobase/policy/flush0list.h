@@ -119,8 +119,9 @@ class Flush_list_shape {
   static constexpr uint64_t N_KEPT = 2 * FLUSH_LIST_PARTS;
 
   /** @return whether it is the first look, or the redo log has another size:
-  what is kept free for threads varies, too (log_free_check_margin()), but by
-  less than a quarter */
+  what is kept free for threads varies, too (log_free_check_margin()): with
+  innodb_thread_concurrency, by less than a quarter of any redo log but the
+  smallest, for which a false alarm costs a second of evenly spread pages */
   bool is_another_redo_log(const Flush_list_look &look) const {
     return look.sync_age < m_sync_age - m_sync_age / 4 ||
            look.sync_age > m_sync_age + m_sync_age / 4 ||

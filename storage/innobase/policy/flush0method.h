@@ -34,11 +34,22 @@ enum class Flush_method {
   KEEP_AVERAGE
 };
 
+/** @param[in]  method       innodb_adaptive_flushing_method
+@param[in]  is_adaptive  innodb_adaptive_flushing
+@param[in]  is_logging   redo logging is not disabled
+@return the method in effect: without a redo log upstream has a formula that
+does not go by it */
+inline Flush_method flush_method_used(Flush_method method, bool is_adaptive,
+                                      bool is_logging) {
+  return is_adaptive && is_logging ? method : Flush_method::NATIVE;
+}
+
 /** ESTIMATE begins at this share of the age of sync flushing. */
 constexpr double FLUSH_ESTIMATE_SHARE = 0.25;
 
 /** KEEP_AVERAGE has the average of so many seconds, as long as upstream's own
-(innodb_flushing_avg_loops, by default), and keeps the age at this share. */
+(innodb_flushing_avg_loops, by default), and keeps the age at this share; the
+manual has no number: as far from doing nothing as from sync flushing. */
 constexpr double FLUSH_AVERAGE_S = 30.0;
 constexpr double FLUSH_AVERAGE_SHARE = 0.5;
 
@@ -67,21 +78,32 @@ struct Flush_method_look {
   /** Pages that were flushed since the server started. */
   uint64_t n_flushed;
 
-  /** More pages are dirty than innodb_max_dirty_pages_pct allows. */
-  bool is_too_dirty;
+  /** Dirty pages, as upstream reckons them, and innodb_max_dirty_pages_pct:
+  percent. */
+  double dirty_pct;
+  double max_dirty_pct;
 
-  /** Upstream's formula is left to ahead flushing, as innodb_adaptive_flushing
-  is OFF: without that upstream still flushes above
-  innodb_max_dirty_pages_pct_lwm, and ahead flushing has a dirty rule of its
-  own. */
-  bool is_left_to_ahead;
+  /** innodb_ahead_flushing, innodb_adaptive_flushing; redo logging is not
+  disabled. */
+  bool is_ahead_on;
+  bool is_adaptive;
+  bool is_logging;
 };
+
+/** @param[in]  look  what is set
+@return whether upstream's formula is left to ahead flushing. With
+innodb_adaptive_flushing = OFF upstream still flushes above
+innodb_max_dirty_pages_pct_lwm, and ahead flushing has a dirty rule of its own
+*/
+inline bool flush_is_left_to_ahead(const Flush_method_look &look) {
+  return look.is_ahead_on && !look.is_adaptive && look.is_logging;
+}
 
 /** Applies a method. One thread uses it. */
 class Adaptive_method {
  public:
   /** Upstream's formula has been asked.
-  @param[in]  method  the method
+  @param[in]  method  the method in effect
   @param[in]  look    now */
   void look(Flush_method method, const Flush_method_look &look) {
     const double passed_s = look.now_s - m_last.now_s;
@@ -102,8 +124,9 @@ class Adaptive_method {
     m_last = look;
     m_pass_s = look.now_s;
     const auto native = static_cast<double>(look.n_native);
+    const bool is_too_dirty = look.dirty_pct >= look.max_dirty_pct;
     if (method == Flush_method::NATIVE || look.sync_age == 0) {
-      m_per_s = look.is_left_to_ahead && !look.is_too_dirty ? 0.0 : native;
+      m_per_s = flush_is_left_to_ahead(look) && !is_too_dirty ? 0.0 : native;
       return;
     }
     const double age = counter_growth(look.oldest_lsn, look.lsn);
@@ -111,7 +134,7 @@ class Adaptive_method {
     const double wanted = method == Flush_method::ESTIMATE
                               ? estimate(look, age, share)
                               : m_dirtied_per_s * share / FLUSH_AVERAGE_SHARE;
-    m_per_s = look.is_too_dirty ? std::max(wanted, native) : wanted;
+    m_per_s = is_too_dirty ? std::max(wanted, native) : wanted;
   }
 
   /** The pass is over in which upstream's formula was asked; it can have taken
