@@ -16,6 +16,7 @@ Free Software Foundation. See the file LICENSE.
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace spw {
 namespace {
@@ -308,6 +309,86 @@ TEST(AheadFlush, RoundsAreMoreOftenWhereTheRedoLogIsSoonFull) {
   EXPECT_EQ(decide_at(ON, look_at(0.0, 99.0)).next_look_s, 0.1);
 }
 
+/** Ten seconds of looks, with 1,000 pages a second for upstream's formula.
+@param[in]  settings          what is set
+@param[in]  fsyncs_per_round  that each round costs
+@return the last five: pages of rounds that had some, and when they were */
+std::vector<std::pair<double, uint64_t>> rounds_of(
+    const Flush_settings &settings, uint64_t fsyncs_per_round) {
+  Ahead_flush policy;
+  Flush_look look = look_at(1.0, 0.0);
+  look.native_per_s = 1000.0;
+  std::vector<std::pair<double, uint64_t>> rounds;
+  while (look.now_s < 10.95) {
+    const Flush_decision decision = policy.decide(settings, look);
+    EXPECT_EQ(decision.next_look_s, settings.interval_s);
+    EXPECT_EQ(decision.lost_s, 0.0);
+    EXPECT_TRUE(decision.is_round || decision.n_pages == 0);
+    if (decision.n_pages != 0) {
+      rounds.emplace_back(look.now_s, decision.n_pages);
+      look.n_fsyncs += fsyncs_per_round;
+    }
+    look.now_s += settings.interval_s;
+  }
+  EXPECT_GE(rounds.size(), 5u);
+  return {rounds.end() - std::min<ptrdiff_t>(5, std::ssize(rounds)),
+          rounds.end()};
+}
+
+TEST(AheadFlush, ARoundWaitsForPagesThatAreWorthItsFsyncs) {
+  Flush_settings set = ON;
+  /* 100 pages are worth 20. */
+  for (const auto &[n_fsyncs, n_pages] : {std::pair{0u, 100.0},
+                                          {20u, 100.0},
+                                          {40u, 200.0},
+                                          {80u, 400.0},
+                                          /* No longer than half a second. */
+                                          {110u, 500.0},
+                                          {500u, 500.0}}) {
+    const auto rounds = rounds_of(set, n_fsyncs);
+    for (size_t i = 1; i < rounds.size(); ++i) {
+      EXPECT_NEAR(static_cast<double>(rounds[i].second), n_pages, 1.0)
+          << n_fsyncs;
+      EXPECT_NEAR(rounds[i].first - rounds[i - 1].first, n_pages / 1000.0, 1e-6)
+          << n_fsyncs;
+    }
+  }
+  /* The interval that is set is the least. */
+  set.interval_s = 1.0;
+  EXPECT_EQ(rounds_of(set, 500).back().second, 1000u);
+}
+
+TEST(AheadFlush, NoRoundWaitsForPagesThatDoNotCome) {
+  Ahead_flush policy;
+  Flush_look look = look_at(1.0, 0.0);
+  look.native_per_s = 1000.0;
+  for (int i = 0; i < 30; ++i) {
+    look.n_fsyncs += policy.decide(ON, look).n_pages != 0 ? 500 : 0;
+    look.now_s += 0.1;
+  }
+  look.native_per_s = 0.0;
+  for (int i = 0; i < 30; ++i) {
+    const Flush_decision decision = policy.decide(ON, look);
+    EXPECT_TRUE(decision.is_round);
+    EXPECT_EQ(decision.reason, Flush_reason::BELOW);
+    look.now_s += 0.1;
+  }
+}
+
+TEST(AheadFlush, NoRoundWaitsWhereTheRedoLogIsSoonFull) {
+  Ahead_flush policy;
+  Flush_look look = look_at(1.0, 90.0);
+  for (int i = 0; i < 100; ++i) {
+    const Flush_decision decision = policy.decide(ON, look);
+    /* 20 MB from the threshold to sync flushing, 1 MB in each interval. */
+    EXPECT_TRUE(decision.is_round || i < 30) << i;
+    look.now_s += decision.next_look_s;
+    look.lsn += static_cast<uint64_t>(decision.next_look_s * 100e6);
+    look.oldest_lsn += static_cast<uint64_t>(decision.next_look_s * 100e6);
+    look.n_fsyncs += 100;
+  }
+}
+
 TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {
   Ahead_flush policy;
   (void)policy.decide(ON, look_at(1.0, 90.0));
@@ -459,11 +540,14 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
     set.interval_s = in(0.01, 1.0);
     set.n_instances = static_cast<uint64_t>(in(1.0, 64.9));
     const auto n_instances = static_cast<double>(set.n_instances);
-    const double most =
-        std::max(set.io_capacity_max * set.interval_s, n_instances);
+    /* What the fsync() are worth can be waited for. */
+    const double most = std::max(
+        set.io_capacity_max * std::max(set.interval_s, FLUSH_LONG_INTERVAL_S),
+        n_instances);
     Ahead_flush policy;
     double now_s = 5.0;
     double pages = 0.0;
+    uint64_t n_fsyncs = 0;
     for (int i = 0; i < 500; ++i) {
       now_s +=
           in(0.0, 1.0) < 0.02 ? in(1.0, 20.0) : in(0.5, 1.5) * set.interval_s;
@@ -478,6 +562,7 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
                   : in(0.0, 1.0) < 0.05 ? Flush_away::IDLE
                                         : Flush_away::NO;
       look.is_shrinking = in(0.0, 1.0) < 0.1;
+      look.n_fsyncs = n_fsyncs += static_cast<uint64_t>(in(0.0, 100.0));
       const Flush_decision decision = policy.decide(set, look);
       const double late = std::max(
           FLUSH_LATE_INTERVALS * most,

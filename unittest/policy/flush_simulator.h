@@ -561,6 +561,7 @@ class Flush_simulation {
     if (n > 0.0) {
       m_batch_due_s += m_setup.batch_ios / m_setup.device.iops;
       m_n_ios += m_setup.batch_ios;
+      m_n_fsyncs += m_setup.batch_ios;
     }
     m_in_flight += n;
     m_n_flushed += n;
@@ -640,7 +641,8 @@ class Flush_simulation {
         .sync_age = static_cast<uint64_t>(m_sync_age),
         .n_written = static_cast<uint64_t>(m_n_retired),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
-        .n_changes = m_n_changes};
+        .n_changes = m_n_changes,
+        .n_fsyncs = static_cast<uint64_t>(m_n_fsyncs)};
   }
 
   void decide() {
@@ -648,8 +650,7 @@ class Flush_simulation {
     now.native_per_s = m_method.pages_per_s(m_now_s);
     now.is_native_in_parts = m_setup.method == Flush_method::NATIVE;
     now.is_writing = is_writing();
-    now.purge_per_s =
-        now.is_writing ? m_purge_asks : std::exchange(m_purge_asks, 0.0);
+    now.purge_per_s = m_purge_asks;
     m_capacity.look(
         m_now_s,
         m_in_flight > 0.0 || m_batch_due_s > 0.0 ? -1.0 : m_idle_since_s,
@@ -666,6 +667,9 @@ class Flush_simulation {
     now.util_per_s = m_util.extra_per_s();
     const double old_turn_us = turn_us();
     m_decision = m_policy.decide(m_settings, now);
+    if (m_decision.is_round) {
+      m_purge_asks = 0.0;
+    }
     m_next_ns = redo_rescale(m_next_ns, m_now_ns, old_turn_us, turn_us());
   }
 
@@ -770,6 +774,7 @@ class Flush_simulation {
   /** What the kernel counts for the device. */
   double m_busy_s{0.0};
   double m_n_ios{0.0};
+  double m_n_fsyncs{0.0};
   double m_idle_since_s{0.0};
 };
 

@@ -26,6 +26,7 @@ otherwise only the coordinator calls what is here. */
 #include "buf0flu.h"
 #include "fil0fil.h"
 #include "log0log.h"
+#include "log0write.h"
 #include "mysqld_error.h"
 #include "os0event.h"
 #include "spw0hook.h"
@@ -221,6 +222,13 @@ uint64_t pages_written() {
   return n;
 }
 
+/** @return fsync() of files other than the redo log's, since the server started
+ */
+uint64_t fsyncs_of_data() {
+  const uint64_t n_of_log = log_total_flushes();
+  return std::max<uint64_t>(os_n_fsyncs, n_of_log) - n_of_log;
+}
+
 /** Decide, and make known how fast the redo log may be filled.
 @param[in]  now      now
 @param[in]  is_sync  pages are flushed at any price, and no more can be
@@ -231,6 +239,7 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   look_at_disks(look);
   look.util_per_s = s_util.extra_per_s();
   look.n_written = pages_written();
+  look.n_fsyncs = fsyncs_of_data();
   look.is_writing = is_sync || is_writing();
   const auto away_since = std::exchange(s_away_since, {});
   const Flush_away away = std::exchange(s_away, Flush_away::NO);
@@ -238,13 +247,17 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
     look.away = away;
   }
   look.is_shrinking = is_redo_shrinking();
-  look.purge_per_s = static_cast<double>(
-      look.is_writing ? s_purge_per_s.load() : s_purge_per_s.exchange(0));
+  uint64_t purge_per_s = s_purge_per_s;
+  look.purge_per_s = static_cast<double>(purge_per_s);
   s_capacity.look(look.now_s, aio_writes_idle_since_s(), look.n_written);
   s_measured_per_s = s_capacity.pages_per_s();
   look.device_per_s = s_capacity.limit_per_s();
   look.is_device_seen = s_capacity.pages_per_s() != 0.0;
   const Flush_decision decision = s_policy.decide(settings(), look);
+  if (decision.is_round) {
+    /* Unless it has asked for more meanwhile. */
+    s_purge_per_s.compare_exchange_strong(purge_per_s, 0);
+  }
   s_next_look = now + duration_cast<steady_clock::duration>(
                           duration<double>(decision.next_look_s));
   redo_set_turn(decision.turn_us);
@@ -293,6 +306,7 @@ void let_go() {
   s_round = {};
   s_n_untold = 0;
   s_n_last = 0;
+  s_n_of_second = 0;
   s_capacity.pause();
   redo_set_turn(0.0);
   s_redo_per_s = FLUSH_UNLIMITED;
