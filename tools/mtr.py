@@ -32,6 +32,9 @@ NOT_AS_ROOT = {f"innodb.{test}" for test in ("blob-crash", "doublewrite_on_to_re
 VARDIR_BYTES = 4 << 30
 # Not tests: mysql-test-run's last look at the servers. Their failures count.
 REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
+# The lines of a failed test that say why, and how many are kept.
+DETAIL = re.compile(r"^[-+](?![-+])|^mysqltest: |^\S*At line |.*(signal|Assertion|ERROR)")
+WHY_LINES = 8
 RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass|fail|skipped|disabled) \]\s*(.*)$")
 
 
@@ -70,16 +73,19 @@ def raised_aio_max_nr():
 
 
 class Tally:
-    """What mysql-test-run's output says of each test."""
+    """What mysql-test-run's output says of each test; why has a failed one's first lines that say what is wrong."""
 
     def __init__(self):
-        self.passed, self.failed, self.skipped = set(), set(), {}
+        self.passed, self.failed, self.skipped, self.why = set(), set(), {}, {}
+        self.speaks_of = None
 
     def line(self, text):
         found = RESULT.match(text)
         if not found:
+            self.detail(text.rstrip())
             return
         name, outcome, rest = found.groups()
+        self.speaks_of = name if outcome == "fail" else None
         if name in REPORTS and outcome == "pass":
             return
         if outcome == "pass":
@@ -88,6 +94,12 @@ class Tally:
             self.failed.add(name)
         else:
             self.skipped[name] = rest.strip() or outcome
+
+    def detail(self, text):
+        """A line that follows a result: of the differences, or an error of mysqltest or the server."""
+        lines = self.why.setdefault(self.speaks_of, []) if self.speaks_of else []
+        if len(lines) < WHY_LINES and DETAIL.match(text):
+            lines.append(text)
 
     def summary(self):
         passed = self.passed - self.failed

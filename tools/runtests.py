@@ -151,8 +151,8 @@ def python_tests(folder, names=None):
         if names:
             suite = loader.loadTestsFromNames(names)
         result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
-        for test, _ in result.failures + result.errors:
-            say_failed(test.id())
+        for test, trace in result.failures + result.errors:
+            say_failed(test.id(), why=trace.splitlines()[-1:])
         bad = len(result.failures) + len(result.errors)
         for test, why in result.skipped:
             print(f"skipped: {test.id()}: {why}")
@@ -186,12 +186,13 @@ def check_aio_arrays():
 
 # What each mtr part of this run found, by name and flavor.
 TALLIES = {}
-# What failed, in a line each: said again at the end, for who is shown no more than that.
+# What failed, and lines that say why: said again at the end, for who is shown no more than that.
 FAILED = []
+WHY_LINES = 8
 
 
-def say_failed(what, details=""):
-    FAILED.append(what)
+def say_failed(what, details="", why=()):
+    FAILED.append((what, why))
     print(f"failed: {what}{details}")
 
 
@@ -206,7 +207,7 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
         for test, why in sorted(tally.skipped.items()):
             print(f"skipped: {test}: {why}")
         for test in sorted(tally.failed):
-            say_failed(f"{test}, {flavor}", f"; see {LOGS}/mtr-{name}-{flavor}.log")
+            say_failed(f"{test}, {flavor}", f"; see {LOGS}/mtr-{name}-{flavor}.log", tally.why.get(test, ()))
         if not sum(tally.summary()):
             raise Failure("no test was run")
         return tally.summary()
@@ -308,7 +309,7 @@ def run_parts(parts):
             print(f"skipped: {name}: {skip}")
             counts = 0, 0, 1
         except Failure as failure:
-            say_failed(name, f": {failure}")
+            say_failed(name, f": {failure}", str(failure).splitlines()[-WHY_LINES:])
             counts = 0, 1, 0
         except Exception:
             say_failed(name, f":\n{traceback.format_exc()}")
@@ -323,8 +324,10 @@ def run_parts(parts):
     for seconds, name, counts in rows:
         print(f"{seconds:7.0f}  {name}{'  FAILED' if counts[1] else ''}")
     print(f"{sum(row[0] for row in rows):7.0f}  all\n")
-    for what in FAILED:
+    for what, why in FAILED:
         print(f"failed: {what}")
+        for line in why:
+            print(f"    {line}")
     summary = f"{passed} passed, {failed} failed, {skipped} skipped"
     print(summary, flush=True)
     (LOGS / "summary").write_text(summary + "\n")

@@ -39,6 +39,26 @@ class Tally(unittest.TestCase):
         self.assertEqual(self.tally("[100%] shutdown_report                  [ fail ]").summary(), (0, 1, 0))
         self.assertEqual(self.tally("[100%] sanitize_report                  [ fail ]").summary(), (0, 1, 0))
 
+    def test_why_it_failed(self):
+        tally = self.tally(
+            "[ 25%] innodb.a                                 w1  [ fail ]",
+            "        Test ended at 2026-11-23 08:00:00",
+            "CURRENT_TEST: innodb.a",
+            "--- /a/r/a.result",
+            "+++ /a/r/a.reject",
+            "@@ -1,2 +1,2 @@",
+            "-1",
+            "+0",
+            *["+more"] * 20,
+            "[ 50%] innodb.b                                 w2  [ pass ]  1",
+            "mysqltest: of another's",
+            "[ 75%] innodb.c                                 w1  [ fail ]",
+            "mysqltest: At line 7: Timeout in wait_condition.inc",
+        )
+        self.assertEqual(tally.why["innodb.a"], ["-1", "+0", *["+more"] * 6])
+        self.assertEqual(tally.why["innodb.c"], ["mysqltest: At line 7: Timeout in wait_condition.inc"])
+        self.assertEqual(tally.why.keys(), {"innodb.a", "innodb.c"})
+
     def test_other_lines(self):
         self.assertEqual(self.tally("Completed: All 4 tests were successful.", "", "w1: [ pass ]").summary(), (0, 0, 0))
 
