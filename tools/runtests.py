@@ -188,7 +188,6 @@ def check_aio_arrays():
 TALLIES = {}
 # What failed, and lines that say why: said again at the end, for who is shown no more than that.
 FAILED = []
-WHY_LINES = 8
 
 
 def say_failed(what, details="", why=()):
@@ -309,10 +308,10 @@ def run_parts(parts):
             print(f"skipped: {name}: {skip}")
             counts = 0, 0, 1
         except Failure as failure:
-            say_failed(name, f": {failure}", str(failure).splitlines()[-WHY_LINES:])
+            say_failed(name, f": {failure}", str(failure).splitlines()[-mtr.WHY_LINES:])
             counts = 0, 1, 0
         except Exception:
-            say_failed(name, f":\n{traceback.format_exc()}")
+            say_failed(name, f":\n{traceback.format_exc()}", traceback.format_exc().splitlines()[-1:])
             counts = 0, 1, 0
         rows.append((time.monotonic() - start, name, counts))
         passed, failed, skipped = (sum(pair) for pair in zip((passed, failed, skipped), counts, strict=True))

@@ -54,8 +54,8 @@ const PSI_stage_info WAITING{0, "Waiting for its turn to fill the redo log", 0,
                              ""};
 
 /** Within this time, nanoseconds, a thread that sleeps sees that it has been
-killed, or that the limit is another: half the time between two rounds, as they
-are by default, in which the limit is decided. */
+killed, or that the limit is another: half the time between two looks, as it is
+by default, in which the limit is decided. */
 constexpr int64_t SLICE_NS = 50'000'000;
 
 /** What each change is given, and when that was decided: read by each, written

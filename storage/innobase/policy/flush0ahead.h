@@ -43,9 +43,9 @@ constexpr double FLUSH_SETTLE_AT = 0.75;
 /* What is simulated of the constants below is the geometric mean of the
 transactions on four devices, with three working sets and two redo logs. */
 
-/** How fast the redo log is filled is seen over about so long: longer than a
-round, shorter than any redo log takes to fill. (Simulated: from 0.3 to 3 s it
-makes no difference.) */
+/** How fast the redo log is filled, and what a round costs, are seen over about
+so long: longer than a round, shorter than any redo log takes to fill.
+(Simulated: from 0.3 to 3 s it makes no difference.) */
 constexpr double FLUSH_FILL_S = 1.0;
 
 /** What a change of a row writes to the redo log is seen over so long: seconds.
@@ -317,9 +317,6 @@ struct Flush_decision {
   double redo_bytes_per_s{FLUSH_UNLIMITED};
   double turn_us{0.0};
 
-  /** A round waits so long for more pages: seconds. */
-  double gather_s{0.0};
-
   /** The round is late, and does not make up for so much: seconds. */
   double lost_s{0.0};
 
@@ -475,12 +472,12 @@ class Ahead_flush {
       m_changes_per_s = 0.0;
     }
     const double per_s = pages_per_s(settings, look, &decision);
-    decision.gather_s = gather_s(per_s);
+    const double wait_s = gather_s(per_s);
     m_due_s += passed_s;
     /* A round is no less than a page of each instance. */
     const double round_s =
         per_s > 0.0
-            ? std::max({settings.interval_s, decision.gather_s,
+            ? std::max({settings.interval_s, wait_s,
                         static_cast<double>(settings.n_instances) / per_s})
             : settings.interval_s;
     const double most_s =
@@ -493,9 +490,8 @@ class Ahead_flush {
     decision.lost_s = look.away == Flush_away::NO ? over_s : 0.0;
     m_due_s -= over_s;
     /* To the nearest look; at once where looks are so often that it counts. */
-    const bool is_time =
-        m_due_s + settings.interval_s / 2.0 >= decision.gather_s ||
-        decision.next_look_s < settings.interval_s;
+    const bool is_time = m_due_s + settings.interval_s / 2.0 >= wait_s ||
+                         decision.next_look_s < settings.interval_s;
     decision.is_round = !look.is_writing && is_time;
     if (!decision.is_round) {
       return decision;
