@@ -1,5 +1,5 @@
 """With nothing set, what is flushed is what upstream's formula makes of what it looks at, second by second: on stock,
-which shows that the formula here is upstream's, and on the fork."""
+which shows that the sum here is upstream's, and on the fork. What its parts are made of is upstream's text."""
 
 import sys
 import threading
@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from scratch import FORK, STOCK, Scratch
+from scratch import BUILD, FORK, STOCK, Scratch
 
 IO_CAPACITY = 2000
 IO_CAPACITY_MAX = 6000
@@ -111,6 +111,16 @@ class FlushDecisions(unittest.TestCase):
             told, before, flushed = now["avg_page_rate"], last["avg_page_rate"], last["flushed"]
             self.assertLessEqual(told, (flushed + before) // 2, (last, now))
             self.assertGreaterEqual(told, (flushed / 1.5 + before) // 2, (last, now))
+
+    def test_text(self):
+        """The formula, from what it looks at to what it recommends, is a namespace that no patch touches."""
+        texts = []
+        for tree in "stock", "fork":
+            source = (BUILD / tree / "source/storage/innobase/buf/buf0flu.cc").read_text()
+            begin = source.index("namespace Adaptive_flush {")
+            texts.append(source[begin : source.index("}  // namespace Adaptive_flush", begin)])
+        self.assertIn("page_recommendation", texts[0])
+        self.assertEqual(*texts)
 
     def test_stock(self):
         self.check(STOCK)

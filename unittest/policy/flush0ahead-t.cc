@@ -260,6 +260,9 @@ TEST(AheadFlush, WithoutPagesThatAreOldEnoughItIsNotTheDevice) {
   EXPECT_FALSE(flush_was_at_device(decision, 24));
   decision.is_at_device = false;
   EXPECT_FALSE(flush_was_at_device(decision, 50));
+  /* None, as it is not time for a round. */
+  decision = {.n_pages = 0, .is_at_device = true};
+  EXPECT_FALSE(flush_was_at_device(decision, 0));
 }
 
 TEST(AheadFlush, NothingIsHandedOverWhileTheLastPagesAreWritten) {
@@ -356,6 +359,31 @@ TEST(AheadFlush, ARoundWaitsForPagesThatAreWorthItsFsyncs) {
   /* The interval that is set is the least. */
   set.interval_s = 1.0;
   EXPECT_EQ(rounds_of(set, 500).back().second, 1000u);
+}
+
+/* What a round has waited for is not lost because it need not wait so long any
+more: the device would be taken for a slower one. */
+TEST(AheadFlush, ARoundThatWasToWaitIsNotLate) {
+  for (const double rate : {400.0, 1000.0, 0.0}) {
+    for (const double interval_s : {ON.interval_s, ON.interval_s / 5.0}) {
+      Flush_settings set = ON;
+      Ahead_flush policy;
+      Flush_look look = look_at(1.0, 0.0);
+      look.native_per_s = 100.0;
+      unsigned n_waiting = 0;
+      while (n_waiting < 3 || look.now_s < 5.0) {
+        ASSERT_LT(look.now_s, 10.0);
+        const Flush_decision decision = policy.decide(set, look);
+        EXPECT_EQ(decision.lost_s, 0.0);
+        look.n_fsyncs += decision.n_pages != 0 ? 9 : 0;
+        n_waiting = decision.is_round ? 0 : n_waiting + 1;
+        look.now_s += ON.interval_s;
+      }
+      look.native_per_s = rate;
+      set.interval_s = interval_s;
+      EXPECT_EQ(policy.decide(set, look).lost_s, 0.0) << rate;
+    }
+  }
 }
 
 TEST(AheadFlush, NoRoundWaitsForPagesThatDoNotCome) {

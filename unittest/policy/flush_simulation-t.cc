@@ -25,28 +25,7 @@ namespace {
 constexpr double MIB = 1024.0 * 1024.0;
 constexpr double GIB = 1024.0 * MIB;
 
-/** Pages that are changed. */
-struct Working_set {
-  const char *name;
-  std::array<Sim_pages, 2> pages;
-};
-
-const Working_set WORKING_SETS[] = {
-    {"small", {{{28e3, 1.0}, {}}}},
-    {"hot and cold", {{{1e3, 0.5}, {100e3, 0.5}}}},
-    {"large", {{{500e3, 1.0}, {}}}}};
-
-/** @return transactions of sysbench's oltp_write_only, with ahead flushing as
-docs/ahead-flushing.md recommends it for a volume */
-Sim_setup volume(const Sim_device &device, const Working_set &set) {
-  Sim_setup setup{.device = device};
-  setup.pool_bytes = 16.0 * GIB;
-  setup.pages = set.pages;
-  setup.is_adaptive = false;
-  return setup;
-}
-
-std::string name_of(const Sim_setup &setup, const Working_set &set) {
+std::string name_of(const Sim_setup &setup, const Sim_working_set &set) {
   return std::string{setup.device.name} + ", " + set.name + ", redo " +
          std::to_string(setup.redo_capacity / MIB) + " MiB";
 }
@@ -56,7 +35,7 @@ the worst second is at 0.00 to 0.10 of the mean. (With less than the volume
 carries the simulation is steadier than the server.) */
 TEST(FlushSimulation, UpstreamComesInAComb) {
   for (const double io_capacity : {2000.0, 5000.0, 10000.0}) {
-    Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[0]);
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
     setup.settings.is_on = false;
     setup.is_adaptive = true;
     setup.settings.io_capacity = io_capacity;
@@ -72,9 +51,9 @@ TEST(FlushSimulation, UpstreamComesInAComb) {
 void for_each_volume(
     const std::function<void(const Sim_setup &, const std::string &)> &test) {
   for (const Sim_device &device : {SIM_CLOUD_SMALL, SIM_CLOUD, SIM_SATA}) {
-    for (const Working_set &set : WORKING_SETS) {
+    for (const Sim_working_set &set : SIM_WORKING_SETS) {
       for (const double redo : {64.0 * MIB, 256.0 * MIB}) {
-        Sim_setup setup = volume(device, set);
+        Sim_setup setup = sim_volume(device, set);
         setup.redo_capacity = redo;
         test(setup, name_of(setup, set));
       }
@@ -98,7 +77,7 @@ TEST(FlushSimulation, WhoFillsTheRedoLogIsHeldBackSteadily) {
 }
 
 TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
-  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
   setup.changes = 200;
   setup.redo_bytes *= 40.0;
   Flush_simulation simulation{setup};
@@ -116,7 +95,7 @@ TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
 /* On a disk what a round of 100 ms costs whatever its size is half of what
 there is. */
 TEST(FlushSimulation, ADiskHasLongRounds) {
-  Sim_setup setup = volume(SIM_DISK, WORKING_SETS[1]);
+  Sim_setup setup = sim_volume(SIM_DISK, SIM_WORKING_SETS[1]);
   Flush_simulation ahead{setup};
   EXPECT_EQ(ahead.run(600).sync_s, 0.0);
   const Sim_result result = ahead.run(300);
@@ -132,8 +111,8 @@ TEST(FlushSimulation, ADiskHasLongRounds) {
 /* Also while it settles, from an empty redo log on. */
 TEST(FlushSimulation, TheFirstMinutesHaveNoSyncFlushing) {
   for (const Sim_device &device : SIM_DEVICES) {
-    for (const Working_set &set : WORKING_SETS) {
-      Sim_setup setup = volume(device, set);
+    for (const Sim_working_set &set : SIM_WORKING_SETS) {
+      Sim_setup setup = sim_volume(device, set);
       Flush_simulation simulation{setup};
       const Sim_result result = simulation.run(300);
       EXPECT_EQ(result.sync_s, 0.0) << name_of(setup, set);
@@ -156,7 +135,7 @@ TEST(FlushSimulation, ABurstIsNotPaidForByAStandstill) {
 }
 
 TEST(FlushSimulation, WithADeviceThatCarriesItNobodyIsHeldBack) {
-  Sim_setup setup = volume(SIM_NVME, WORKING_SETS[1]);
+  Sim_setup setup = sim_volume(SIM_NVME, SIM_WORKING_SETS[1]);
   Flush_simulation simulation{setup};
   (void)simulation.run(60);
   const Sim_result result = simulation.run(120);
@@ -170,9 +149,9 @@ device carries in a closed loop in all, in a way of their own
 @param[in]  device   the device
 @param[in]  set      the pages
 @param[in]  shape    by the time: on average 1 */
-Sim_result open_loop(const Sim_device &device, const Working_set &set,
+Sim_result open_loop(const Sim_device &device, const Sim_working_set &set,
                      const std::function<double(double)> &shape) {
-  Sim_setup setup = volume(device, set);
+  Sim_setup setup = sim_volume(device, set);
   setup.redo_capacity = 256.0 * MIB;
   Flush_simulation closed{setup};
   (void)closed.run(600);
@@ -190,8 +169,8 @@ TEST(FlushSimulation, WhatTheDeviceCarriesOnAverageNeedsNoSyncFlushing) {
        [](double now) { return std::fmod(now, 60.0) < 10.0 ? 3.5 : 0.5; }},
       {"ramps", [](double now) { return std::fmod(now, 120.0) / 60.0; }}};
   for (const auto &[name, shape] : shapes) {
-    for (const Sim_device &device : {SIM_CLOUD_SMALL, SIM_CLOUD, SIM_SATA}) {
-      const Sim_result result = open_loop(device, WORKING_SETS[1], shape);
+    for (const Sim_device &device : SIM_DEVICES) {
+      const Sim_result result = open_loop(device, SIM_WORKING_SETS[1], shape);
       EXPECT_EQ(result.sync_s, 0.0) << name << ", " << device.name;
       EXPECT_EQ(result.stopped_s, 0.0) << name << ", " << device.name;
       /* Nothing is left over of what has come. */
@@ -206,7 +185,7 @@ for the volume need some 45 of 150 MB. What waits is what comes while a round's
 pages are written. With upstream's formula, which flushes before it is needed.
 */
 TEST(FlushSimulation, ABurstFindsRoom) {
-  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
   setup.is_adaptive = true;
   setup.redo_capacity = 256.0 * MIB;
   setup.arrivals = [](double now) {
@@ -221,7 +200,7 @@ TEST(FlushSimulation, ABurstFindsRoom) {
 
 TEST(FlushSimulation, AStallOfTheDeviceIsRecoveredFrom) {
   for (const double stall_s : {1.0, 5.0, 20.0}) {
-    Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[0]);
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
     setup.works = [stall_s](double now) {
       return now < 300.0 || now >= 300.0 + stall_s;
     };
@@ -240,7 +219,7 @@ TEST(FlushSimulation, AStallOfTheDeviceIsRecoveredFrom) {
 TEST(FlushSimulation, TheLruListsAreNotStarved) {
   /* A third of what the device carries, while the redo log is kept from filling
   up; nothing waits for longer than a round, and one that is late. */
-  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
   setup.lru_per_s = 300.0;
   Flush_simulation simulation{setup};
   (void)simulation.run(200);
@@ -258,7 +237,7 @@ TEST(FlushSimulation, AnyPoolConverges) {
   it. */
   for (const double pool : {1.0 * GIB, 32.0 * GIB, 1024.0 * GIB}) {
     for (const Sim_device &device : {SIM_SATA, SIM_NVME}) {
-      Sim_setup setup = volume(device, WORKING_SETS[0]);
+      Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[0]);
       setup.pool_bytes = pool;
       setup.pages = {{{0.05 * pool / SIM_PAGE_BYTES, 0.8},
                       {0.95 * pool / SIM_PAGE_BYTES, 0.2}}};
@@ -281,7 +260,7 @@ TEST(FlushSimulation, EachMethodGoesWithAheadFlushing) {
        {Flush_method::NATIVE, Flush_method::ESTIMATE,
         Flush_method::KEEP_AVERAGE}) {
     for (const Sim_device &device : {SIM_CLOUD, SIM_SATA}) {
-      Sim_setup setup = volume(device, WORKING_SETS[1]);
+      Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[1]);
       setup.is_adaptive = true;
       setup.method = method;
       Flush_simulation simulation{setup};
@@ -297,7 +276,7 @@ TEST(FlushSimulation, EachMethodGoesWithAheadFlushing) {
 TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
   for (const Flush_method method :
        {Flush_method::ESTIMATE, Flush_method::KEEP_AVERAGE}) {
-    Sim_setup setup = volume(SIM_SATA, WORKING_SETS[1]);
+    Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[1]);
     setup.settings.is_on = false;
     setup.max_delay_s = 0.0;
     setup.is_adaptive = true;
@@ -317,7 +296,7 @@ TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
 /* Seed 002: what the device leaves free is used, below all thresholds. */
 TEST(FlushSimulation, UtilFlushesWhileTheDeviceIsNotBusy) {
   const auto dirty_after = [](Flush_device flush_device) {
-    Sim_setup setup = volume(SIM_SATA, WORKING_SETS[2]);
+    Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[2]);
     setup.pool_bytes = 4.0 * GIB;
     setup.redo_capacity = 4.0 * GIB;
     setup.settings.io_capacity = 2000.0;
@@ -337,7 +316,7 @@ TEST(FlushSimulation, UtilFlushesWhileTheDeviceIsNotBusy) {
 }
 
 TEST(FlushSimulation, APurgeLeavesUsersAShareAndDoesNotEndInSyncFlushing) {
-  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[0]);
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
   setup.purges = [](double now) {
     return now >= 300.0 && now < 400.0 ? 1000.0 : 0.0;
   };
@@ -353,7 +332,7 @@ TEST(FlushSimulation, APurgeLeavesUsersAShareAndDoesNotEndInSyncFlushing) {
 }
 
 TEST(FlushSimulation, UsersWhoComeBackAfterAPurgeAreNotHeldBackForIt) {
-  Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[0]);
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
   setup.purges = [](double now) {
     return now >= 300.0 && now < 600.0 ? 20e3 : 0.0;
   };
@@ -368,7 +347,7 @@ TEST(FlushSimulation, UsersWhoComeBackAfterAPurgeAreNotHeldBackForIt) {
 /* Also where a round is less than a page of each. */
 TEST(FlushSimulation, ManyInstancesCarryAsMuchAsOne) {
   const auto mean_with = [](uint64_t n_instances) {
-    Sim_setup setup = volume(SIM_CLOUD, WORKING_SETS[1]);
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
     setup.settings.n_instances = n_instances;
     Flush_simulation simulation{setup};
     (void)simulation.run(200);

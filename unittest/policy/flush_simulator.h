@@ -46,7 +46,8 @@ struct Sim_device {
   double latency_s;
 };
 
-constexpr Sim_device SIM_DISK{"disk-7200rpm", 150.0, 120e6, 8e-3};
+/* A mirror writes as one of its disks. */
+constexpr Sim_device SIM_DISK{"mirror-7200rpm", 150.0, 120e6, 8e-3};
 constexpr Sim_device SIM_CLOUD_SMALL{"cloud-600", 600.0, 12e6, 1e-3};
 constexpr Sim_device SIM_CLOUD{"cloud-1500", 1500.0, 30e6, 1e-3};
 constexpr Sim_device SIM_SATA{"sata-ssd", 20e3, 400e6, 2e-4};
@@ -115,6 +116,28 @@ struct Sim_setup {
   double lru_per_s{0.0};
 };
 
+/** Pages that are changed. */
+struct Sim_working_set {
+  const char *name;
+  std::array<Sim_pages, 2> pages;
+};
+
+constexpr Sim_working_set SIM_WORKING_SETS[] = {
+    {"small", {{{28e3, 1.0}, {}}}},
+    {"hot and cold", {{{1e3, 0.5}, {100e3, 0.5}}}},
+    {"large", {{{500e3, 1.0}, {}}}}};
+
+/** @return transactions of sysbench's oltp_write_only, with ahead flushing as
+docs/ahead-flushing.md recommends it for a volume */
+inline Sim_setup sim_volume(const Sim_device &device,
+                            const Sim_working_set &set) {
+  Sim_setup setup{.device = device};
+  setup.pool_bytes = 16.0 * 1024 * 1024 * 1024;
+  setup.pages = set.pages;
+  setup.is_adaptive = false;
+  return setup;
+}
+
 /** A second of it. */
 struct Sim_second {
   double transactions;
@@ -173,15 +196,6 @@ struct Sim_result {
       most = std::max(most, second.age);
     }
     return most - least;
-  }
-
-  double pages_per_transaction() const {
-    double pages = 0.0;
-    for (const Sim_second &second : seconds) {
-      pages += second.written;
-    }
-    return mean() == 0.0 ? 0.0
-                         : pages / mean() / static_cast<double>(seconds.size());
   }
 };
 

@@ -10,7 +10,9 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file flush/flush0delay.cc
 Holds back who changes rows, so that the redo log is filled no faster than it is
-emptied. */
+emptied. Not in log_free_check(), where upstream stops all: that is met several
+times in a change, with rows locked, by a page's split as by a rollback, and
+knows neither the session nor what it has changed. */
 
 #include "univ.i"
 

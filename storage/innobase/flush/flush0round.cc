@@ -222,8 +222,9 @@ uint64_t pages_written() {
   return n;
 }
 
-/** @return fsync() of files other than the redo log's, since the server started
- */
+/** @return fsync() of files other than the redo log's, since the server
+started; about, as os_n_fsyncs is counted without a latch, and rounds are not
+all that is in it. */
 uint64_t fsyncs_of_data() {
   const uint64_t n_of_log = log_total_flushes();
   return std::max<uint64_t>(os_n_fsyncs, n_of_log) - n_of_log;
@@ -308,6 +309,8 @@ void let_go() {
   s_n_last = 0;
   s_n_of_second = 0;
   s_capacity.pause();
+  s_util = {};
+  s_has_no_disks = false;
   redo_set_turn(0.0);
   s_redo_per_s = FLUSH_UNLIMITED;
   s_reason = Flush_reason::OFF;
@@ -442,6 +445,9 @@ void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
     } else if (round.n_pages == 0) {
       s_method.pass_done(seconds_of(s_batch_begin));
     }
+  } else {
+    /* Sync flushing can go on for long. */
+    let_go();
   }
 }
 

@@ -77,7 +77,7 @@ struct Ahead_flush_stats {
   uint64_t measured_capacity;
 
   /** How fast the redo log may be filled: bytes a second; 0 for no limit, 1
-  for hardly. */
+  for not at all. */
   uint64_t redo_limit_bytes_per_s;
 
   /** Waits of who changes rows, for how many microseconds in all, and those

@@ -41,7 +41,8 @@ constexpr double FLUSH_FOLLOW_AT = 0.5;
 constexpr double FLUSH_SETTLE_AT = 0.75;
 
 /* What is simulated of the constants below is the geometric mean of the
-transactions on four devices, with three working sets and two redo logs. */
+transactions on four devices, with three working sets and two redo logs: what
+flush_simulate prints of constants (unittest/policy). */
 
 /** How fast the redo log is filled, and what a round costs, are seen over about
 so long: longer than a round, shorter than any redo log takes to fill.
@@ -97,6 +98,12 @@ rounds of 100 ms for a redo log of 64M that is filled by 120 MB a second ended
 in sync flushing. From 0.05 to 0.2 it makes no difference else.) */
 constexpr double FLUSH_STEP_SHARE = 0.1;
 constexpr double FLUSH_LEAST_INTERVAL_S = 0.01;
+constexpr unsigned long FLUSH_LEAST_INTERVAL_MS = 10;
+static_assert(1e3 * FLUSH_LEAST_INTERVAL_S == FLUSH_LEAST_INTERVAL_MS);
+
+/** Of innodb_ahead_flushing_interval_ms: upstream's own flushing is as often.
+ */
+constexpr unsigned long FLUSH_MOST_INTERVAL_MS = 1000;
 
 /** A checkpoint is asked for when it gives free this share of the age of sync
 flushing. Upstream writes one in seven seconds while it is busy (log0chkp.cc),
@@ -209,8 +216,8 @@ struct Flush_settings {
   double io_capacity{10e3};
   double io_capacity_max{20e3};
 
-  /** innodb_ahead_flushing_interval_ms, the least time between two rounds:
-  seconds. */
+  /** innodb_ahead_flushing_interval_ms, the time between two rounds, unless
+  there is a reason for another: seconds. */
   double interval_s{0.1};
 
   /** innodb_buffer_pool_instances: each flushes as many pages of a round. */
@@ -340,10 +347,11 @@ inline double flush_age(const Flush_look &look) {
 @param[in]  n_list    pages of the flush lists that it has flushed
 @return whether it was the device that let no more be flushed. Where there were
 no more pages that are old enough it was not; half, as pages that are changed
-meanwhile are passed over */
+meanwhile are passed over. Nor was it where none were to be flushed yet */
 inline bool flush_was_at_device(const Flush_decision &decision,
                                 uint64_t n_list) {
-  return decision.is_at_device && 2 * n_list >= decision.n_pages;
+  return decision.is_at_device && decision.n_pages != 0 &&
+         2 * n_list >= decision.n_pages;
 }
 
 /** @param[in]  settings  what is set
@@ -480,15 +488,18 @@ class Ahead_flush {
             ? std::max({settings.interval_s, wait_s,
                         static_cast<double>(settings.n_instances) / per_s})
             : settings.interval_s;
-    const double most_s =
-        look.away == Flush_away::IDLE
-            ? round_s
-            : std::max(
-                  FLUSH_LATE_INTERVALS * round_s,
-                  look.away == Flush_away::BUSY ? FLUSH_BACK_S : FLUSH_LATE_S);
-    const double over_s = std::max(0.0, m_due_s - most_s);
-    decision.lost_s = look.away == Flush_away::NO ? over_s : 0.0;
-    m_due_s -= over_s;
+    const double late_s =
+        std::max(FLUSH_LATE_INTERVALS * round_s, FLUSH_LATE_S);
+    const double most_s = look.away == Flush_away::IDLE ? round_s
+                          : look.away == Flush_away::BUSY
+                              ? std::max(late_s, FLUSH_BACK_S)
+                              : late_s;
+    /* A round that was to wait for longer is not late because the rate is
+    another now. */
+    const double lost_s =
+        m_due_s - std::max(late_s, std::exchange(m_late_s, late_s));
+    decision.lost_s = look.away == Flush_away::NO ? std::max(0.0, lost_s) : 0.0;
+    m_due_s = std::min(m_due_s, most_s);
     /* To the nearest look; at once where looks are so often that it counts. */
     const bool is_time = m_due_s + settings.interval_s / 2.0 >= wait_s ||
                          decision.next_look_s < settings.interval_s;
@@ -747,9 +758,11 @@ class Ahead_flush {
 
   Flush_list_shape m_list;
 
-  /** The time that pages are to be flushed for, and what is left as it is less
-  than a page of each instance: seconds, pages. */
+  /** The time that pages are to be flushed for; of how much of it a round would
+  have been late at the last look; and what is left as it is less than a page of
+  each instance: seconds, pages. */
   double m_due_s{0.0};
+  double m_late_s{0.0};
   double m_part{0.0};
 };
 
@@ -785,6 +798,7 @@ constexpr unsigned long REDO_MOST_DELAY_US = 10'000'000;
 decision at least once a second (innodb_ahead_flushing_interval_ms), but where a
 pass of the flusher takes longer, as those of sync flushing can. */
 constexpr int64_t REDO_TURN_HOLDS_NS = 2'000'000'000;
+static_assert(REDO_TURN_HOLDS_NS >= 2 * 1'000'000LL * FLUSH_MOST_INTERVAL_MS);
 
 /** @param[in]  since_ns        so long ago it was decided what each change is
 given
