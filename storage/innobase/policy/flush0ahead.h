@@ -41,12 +41,13 @@ constexpr double FLUSH_FOLLOW_AT = 0.5;
 constexpr double FLUSH_SETTLE_AT = 0.75;
 
 /* What is simulated of the constants below is the geometric mean of the
-transactions on four devices, with three working sets and two redo logs: what
+transactions on four devices, with three working sets, two redo logs, and 9 and
+27 fsync() for each round; and the least of their worst seconds: what
 flush_simulate prints of constants (unittest/policy). */
 
 /** How fast the redo log is filled, and what a round costs, are seen over about
 so long: longer than a round, shorter than any redo log takes to fill.
-(Simulated: from 0.3 to 3 s it makes no difference.) */
+(Simulated: from 0.3 to 3 s within 1 %.) */
 constexpr double FLUSH_FILL_S = 1.0;
 
 /** What a change of a row writes to the redo log is seen over so long: seconds.
@@ -59,9 +60,9 @@ constexpr double FLUSH_CHANGE_S = 30.0;
 /** A round waits until it has so many pages for each fsync() that the last ones
 have cost, of the doublewrite file and of each file that they have written to,
 as that is an I/O for the device, too; but no longer than the time: seconds.
-(Simulated, with 9 and with 27 fsync() for each round: 0 pages -8 and -21 %, 2.5
--2 and -3 %, 10 +2 and 0 %, with worst seconds down to 0.36 of the mean instead
-of 0.5; 0.3 s 0 and -4 %, 1 s 0 and +3 %, which is for disks alone.) */
+(Simulated: 0 pages -15 %, 2.5 -3 %, 10 +1 %, with a worst second at 0.36
+instead of 0.48 of the mean; 0.3 s -2 %, 1 s +1 %, which is for disks alone, at
+0.38.) */
 constexpr double FLUSH_PAGES_PER_FSYNC = 5.0;
 constexpr double FLUSH_LONG_INTERVAL_S = 0.5;
 
@@ -69,7 +70,7 @@ constexpr double FLUSH_LONG_INTERVAL_S = 0.5;
 least: larger batches cost less where a batch costs much whatever its size, and
 what is longer in coming is lost. The time is what threads wait for a processor
 where many want one; else short intervals would be late for that. (Simulated: 1
-interval -5 %, 4 intervals +1 %, with a worst second at 0.69 instead of 0.85 of
+interval -8 %, 4 intervals +1 %, with a worst second at 0.42 instead of 0.48 of
 the mean.) */
 constexpr double FLUSH_LATE_INTERVALS = 2.0;
 constexpr double FLUSH_LATE_S = 0.1;
@@ -87,8 +88,8 @@ take more than twice as long as they would alone. */
 constexpr double FLUSH_SHRINKING_SHARE = 0.5;
 
 /** Where the last round's writes are not done when the next one is due, so much
-of an interval passes before the next look. (Simulated: from 0.05 to 0.3 within
-1 %.) */
+of an interval passes before the next look. (Simulated: 0.05 within 1 %, 0.3 -2
+%.) */
 constexpr double FLUSH_LOOK_INTERVALS = 0.1;
 
 /** Where the redo log is filled so fast that in an interval more than this
@@ -781,8 +782,8 @@ comes while it lasts does not wait at all, so that nobody does where the redo
 log is filled more slowly than it may be. On a volume of 1,500 I/Os a second,
 with each going on by itself, 733 transactions a second took 558 fsync() of the
 redo log and all I/Os, at half of the bytes; upstream's comb took a quarter of
-that for each. (Simulated: 2 ms -2 %, 50 ms +0.5 %, with a worst second at 0.81
-instead of 0.85 of the mean.) Nanoseconds. */
+that for each. (Simulated: 2 ms -2 %, 50 ms +1 %, with seconds of nothing on a
+disk.) Nanoseconds. */
 constexpr int64_t REDO_GROUP_NS = 10'000'000;
 
 /** A transaction waits when its first statement begins that may change rows,

@@ -67,7 +67,7 @@ were written at 30 MB a second. */
 constexpr double FLUSH_USED_SHARE = 0.75;
 
 /** What was written last is seen over so long: seconds. (Simulated: 0.5 s
-within 1 %, 2 s -1 %, and slower to begin with.) */
+-2 %, 2 s +1 %, and slower to begin with.) */
 constexpr double FLUSH_WINDOW_S = 1.0;
 
 /** In each such time what may be flushed grows by this factor, by so much more
