@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+import zlib
 from pathlib import Path
 
 import block_throttle
@@ -27,6 +28,8 @@ from plan import check_arrivals
 from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
+# For devices in memory: of this checkout alone.
+MEMORY = Path("/dev/shm") / f"spillway-bench-{zlib.crc32(os.fsencode(WORK)):08x}"
 TOOLS = (block_throttle, common)
 RESULTS = data.BENCH / "results"
 POLL_S = 0.25
@@ -110,6 +113,19 @@ def disk_of(path):
         return ""
 
 
+@contextlib.contextmanager
+def mounted(device):
+    """A new file system for a device; gives the path where it is mounted while the context lasts."""
+    folder = MEMORY if device.in_memory else WORK
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with filesystem.mounted(device.filesystem, device.size, folder) as place:
+            yield place
+    finally:
+        if device.in_memory:
+            folder.rmdir()
+
+
 def throttled(device, process_id, place):
     """A context in which the device's limits hold for a process and what it has in place."""
     return block_throttle.throttled(process_id, place, device.limits, is_own_disk=place != WORK)
@@ -155,6 +171,7 @@ class Experiment:
             self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
             self.check_unchanged()
             filesystem.remove(WORK)
+            filesystem.remove(MEMORY)
             empty(WORK)
             block_throttle.remove_leftovers()
             remove_leftovers()
@@ -177,7 +194,7 @@ class Experiment:
                 place, mounts, throttles = WORK, False, True
                 try:
                     if device.filesystem:
-                        place = stack.enter_context(filesystem.mounted(device.filesystem, device.size, WORK))
+                        place = stack.enter_context(mounted(device))
                         mounts = True
                 except (Skip, Failure) as why:
                     self.do_without(device, why)
@@ -360,7 +377,7 @@ class Experiment:
         mounts, throttles = self.given[run.device.name]
         place = WORK
         if mounts:
-            place = stack.enter_context(filesystem.mounted(run.device.filesystem, run.device.size, WORK))
+            place = stack.enter_context(mounted(run.device))
         copied = data.copy(source, place)
         instance = stack.enter_context(Instance(program, copied, folder, self.plan.port))
         instance.start(options)

@@ -86,6 +86,7 @@ class Device:
     limits: Limits
     filesystem: str
     size: str
+    in_memory: bool
     server_options: dict
     description: str
 
@@ -257,17 +258,20 @@ def read_device(table, models):
     name = table.last_name
     filesystem = table.take("filesystem", str, "")
     size = table.take("size", str, "8G")
+    in_memory = table.take("in_memory", bool, False)
     model = table.take("model", str, "")
     server_options = table.take_server_options("server_options")
     if not FILE_SIZE.fullmatch(size):
         raise table.wrong(f"size '{size}' is not a number of bytes with K, M, G or T")
     if filesystem and filesystem not in KINDS:
         raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(KINDS)}")
+    if in_memory and not filesystem:
+        raise table.wrong("what is 'in_memory' has a 'filesystem'")
     if model and model not in models:
         raise table.wrong(f"model '{model}' is none of {', '.join(models)} ({DEVICES.relative_to(REPO)})")
     what = models[model] if model else read_limits(table)
     table.end()
-    return Device(name, filesystem=filesystem, size=size, server_options=server_options, **what)
+    return Device(name, filesystem=filesystem, size=size, in_memory=in_memory, server_options=server_options, **what)
 
 
 def load(path):

@@ -301,7 +301,8 @@ def limits_text(device):
     """A device's limits and file system, in words."""
     limits = [f"{value:,} {LIMIT_UNITS[name]}" for name, value in device["limits"].items() if value]
     text = ": ".join(part for part in (device["description"], ", ".join(limits)) if part)
-    return text + (f"; {device['filesystem']} on a loop device" if device["filesystem"] else "")
+    where = " in memory" if device["in_memory"] else ""
+    return text + (f"; {device['filesystem']} on a loop device{where}" if device["filesystem"] else "")
 
 
 def rounded(value, digits):

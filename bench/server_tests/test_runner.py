@@ -181,12 +181,13 @@ class Runner(BenchTest):
             self.assertIn("Unknown storage engine", output)
 
     def test_two_servers_on_a_device(self):
-        """Two servers, a file system of their own, limits: as a user compares them."""
+        """Two servers, a file system of their own in memory, limits: as a user compares them."""
         server = '[servers.other]\nmysqld = "fork"\noptions = { innodb_doublewrite = false }\n'
         device = """
         [devices.disk]
         filesystem = "ext4"
         size = "3G"
+        in_memory = true
         write_iops = 500
         write_bytes_per_s = 20_000_000
         """

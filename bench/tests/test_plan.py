@@ -105,6 +105,7 @@ class Plan(unittest.TestCase):
         self.wrong(r"\[workloads.w\]: there is no script .*nothing.lua", '"insert12"', '"nothing"')
         self.wrong(r"\[devices.d\]: model 'ssd' is none of hdd-mirror, ", "hdd-mirror", "ssd")
         self.wrong(r"filesystem 'fat' is none of ext4, ", "model =", 'filesystem = "fat"\nmodel =')
+        self.wrong(r"what is 'in_memory' has a 'filesystem'", "model =", "in_memory = true\nmodel =")
         self.wrong(r"\[devices.d\]: unknown: write_iops", "model =", "write_iops = 1\nmodel =")
         self.wrong(r"\[workloads.open\]: 'x' is no workload above it", 'of = "w"', 'of = "x"')
         self.wrong(r"\[workloads.open\]: 'open' is no workload above it", 'of = "w"', 'of = "open"')
