@@ -181,6 +181,24 @@ TEST(FlushCapacity, DoesNotGrowWhereThereIsMoreOnlyNowAndThen) {
   EXPECT_LE(flusher.capacity.limit_per_s(), FLUSH_GROWTH * before);
 }
 
+/* What was written took a part of the time, and what may be flushed is what
+takes FLUSH_GROW_SHARE of it, if as much is allowed to be tried. */
+TEST(FlushCapacity, GrowsByTheTimeThatIsLeftFromWhatWasWritten) {
+  const auto limit_after = [](double share, uint64_t n_written) {
+    Flush_capacity capacity;
+    capacity.look(1000.0, 999.0, 0);
+    capacity.round(1000.0, 1000.0, n_written, 0.0, true);
+    capacity.look(1001.0, 1000.0 + share, n_written);
+    return capacity.limit_per_s();
+  };
+  EXPECT_NEAR(limit_after(0.0, 900), 900.0 * FLUSH_MOST_GROWTH, 1e-6);
+  EXPECT_NEAR(limit_after(0.2, 900), 900.0 * FLUSH_MOST_GROWTH, 1e-6);
+  EXPECT_NEAR(limit_after(0.5, 900), 900.0 * FLUSH_GROW_SHARE / 0.5, 1e-6);
+  EXPECT_NEAR(limit_after(0.84, 1000), 1000.0 * FLUSH_GROWTH, 1e-6);
+  /* That much is allowed already. */
+  EXPECT_EQ(limit_after(0.8, 800), FLUSH_FIRST_PER_S);
+}
+
 TEST(FlushCapacity, RoundsThatAreLateForAProcessorAreNotTheDevices) {
   /* Each comes 80 ms later than it is due, which the next one makes up for. */
   Flusher flusher{0.02};
