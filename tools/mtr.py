@@ -28,8 +28,8 @@ AIO_ROOM = 1 << 20
 # Upstream's tests that start a mysqld of their own without --user, which root has to give.
 NOT_AS_ROOT = {f"innodb.{test}" for test in ("blob-crash", "doublewrite_on_to_reduced", "doublewrite_reduced",
                "doublewrite_reduced_odirect", "log_crash", "log_read_only")}  # fmt: skip
-# What the servers of a run on two workers take, with room to spare.
-VARDIR_BYTES = 4 << 30
+# What the servers of a run on four workers take, with room to spare.
+VARDIR_BYTES = 8 << 30
 # Not tests: mysql-test-run's last look at the servers. Their failures count.
 REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
 # The lines of a failed test that say why, and how many are kept.
@@ -154,7 +154,9 @@ def run_mtr(build, arguments, log=None):
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone("mysql-test-run"))
         vardir = fresh_vardir(build)
-        command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}", f"--parallel={os.cpu_count()}", "--force",
+        # Servers wait for most of a test; those of other builds need the processors.
+        workers = os.cpu_count() * (2 if build.endswith("/release") else 1)
+        command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}", f"--parallel={workers}", "--force",
                    "--max-test-fail=0", "--retry=0", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
         out = stack.enter_context(open(log, "w")) if log else sys.stdout
         process = stack.enter_context(

@@ -195,7 +195,6 @@ def say_failed(what, details="", why=()):
     print(f"failed: {what}{details}")
 
 
-
 def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
     options = ["--sanitize"] if flavor == "asan" else []
 
