@@ -505,7 +505,7 @@ void ahead_flush_print(FILE *file) {
           " by the page cleaner\n"
           "The device was seen to carry %" PRIu64
           " pages/s (0: not known); the redo log may be filled by %" PRIu64
-          " bytes/s (0: at any speed)\n"
+          " bytes/s (0: at any speed, 1: not at all)\n"
           "Waits of who changes rows %" PRIu64 ", for %" PRIu64
           " us in all; waiting now %" PRIu64 "\n",
           ahead_flushing || stats.reason == Flush_reason::OFF
