@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import zlib
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
@@ -66,6 +67,11 @@ def sha256_of(path, progress=None):
             if progress:
                 progress(done)
     return digest.hexdigest()
+
+
+def name_outside(what, path):
+    """The name of a folder outside of the checkout, which no other checkout has, for what is in this path."""
+    return f"spillway-{what}-{zlib.crc32(os.fsencode(path)):08x}"
 
 
 def need_space(directory, needed_bytes, purpose):

@@ -17,10 +17,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zlib
 from pathlib import Path
 
-from common import BUILD, Failure, flocked, main, say
+from common import BUILD, Failure, flocked, main, name_outside, say
 
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
 # (64 + 64 + 1) threads x 4096, and as much as a few more servers of a test run take.
@@ -131,7 +130,7 @@ def fresh_vardir(build):
     """A new folder for servers and logs, in memory where there is room."""
     shm = Path("/dev/shm")
     in_memory = shm.is_dir() and shutil.disk_usage(shm).free > VARDIR_BYTES
-    vardir = (shm if in_memory else BUILD) / f"spillway-mtr-{zlib.crc32(os.fsencode(BUILD / build)):08x}"
+    vardir = (shm if in_memory else BUILD) / name_outside("mtr", BUILD / build)
     shutil.rmtree(vardir, ignore_errors=True)
     vardir.mkdir()
     return vardir

@@ -12,7 +12,6 @@ import statistics
 import subprocess
 import tempfile
 import time
-import zlib
 from pathlib import Path
 
 import block_throttle
@@ -21,7 +20,7 @@ import data
 import figures
 import filesystem
 import result
-from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
+from common import DIES_WITH_US, REPO, Failure, Skip, flocked, name_outside, say, sha256_of
 from instance import Instance, identify, remove_leftovers
 from load import MEASURED, Load
 from plan import check_arrivals
@@ -29,7 +28,7 @@ from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
 # For devices in memory: of this checkout alone.
-MEMORY = Path("/dev/shm") / f"spillway-bench-{zlib.crc32(os.fsencode(WORK)):08x}"
+MEMORY = Path("/dev/shm") / name_outside("bench", WORK)
 TOOLS = (block_throttle, common)
 RESULTS = data.BENCH / "results"
 POLL_S = 0.25

@@ -67,10 +67,8 @@ void print_constants() {
   double log_sum = 0.0;
   double worst = 1.0;
   unsigned n = 0;
-  for (const spw::Sim_device &device : spw::SIM_DEVICES) {
-    if (device.iops == spw::SIM_NVME.iops) {
-      continue;
-    }
+  for (const spw::Sim_device &device :
+       {spw::SIM_DISK, spw::SIM_CLOUD_SMALL, spw::SIM_CLOUD, spw::SIM_SATA}) {
     printf("%-14s", device.name);
     for (const spw::Sim_working_set &set : spw::SIM_WORKING_SETS) {
       for (const double redo_mib : {64.0, 256.0}) {

@@ -98,9 +98,8 @@ but no more often than the least interval that can be set: seconds. (Simulated:
 rounds of 100 ms for a redo log of 64M that is filled by 120 MB a second ended
 in sync flushing. From 0.05 to 0.2 it makes no difference else.) */
 constexpr double FLUSH_STEP_SHARE = 0.1;
-constexpr double FLUSH_LEAST_INTERVAL_S = 0.01;
 constexpr unsigned long FLUSH_LEAST_INTERVAL_MS = 10;
-static_assert(1e3 * FLUSH_LEAST_INTERVAL_S == FLUSH_LEAST_INTERVAL_MS);
+constexpr double FLUSH_LEAST_INTERVAL_S = 1e-3 * FLUSH_LEAST_INTERVAL_MS;
 
 /** Of innodb_ahead_flushing_interval_ms: upstream's own flushing is as often.
  */
