@@ -664,6 +664,48 @@ TEST(AheadFlush, PagesAreFlushedAsFastAsTheyAreMadeDirty) {
               1.0);
 }
 
+/** @return the decision after ten seconds of filling 12 MB a second while half
+of what may be dirty is, which is 30 % of the age that counts */
+Flush_decision after_filling(const Flush_settings &settings) {
+  Ahead_flush policy;
+  Flush_decision decision{};
+  for (int i = 0; i <= 100; ++i) {
+    Flush_look look = look_at(1.0 + 0.1 * i, 30.0);
+    look.lsn += static_cast<uint64_t>(12e6 * 0.1 * i);
+    look.oldest_lsn += static_cast<uint64_t>(12e6 * 0.1 * i);
+    look.checkpoint_lsn = look.oldest_lsn;
+    look.n_written = static_cast<uint64_t>(2000 * 0.1 * i);
+    decision = policy.decide(settings, look);
+  }
+  return decision;
+}
+
+TEST(AheadFlush, WhatCouldNotBeFlushedLaterIsFlushedBelowTheThreshold) {
+  /* 10,000 pages for the 40 MB of the age at which they are followed: 3,000
+  pages a second for 12 MB. */
+  Flush_settings set = ON;
+  Flush_decision decision = after_filling(set);
+  EXPECT_EQ(decision.reason, Flush_reason::EARLY);
+  /* 30 of 80 %, of 2,000 pages a second. */
+  EXPECT_NEAR(static_cast<double>(decision.n_pages), 75.0, 1.0);
+  EXPECT_TRUE(flush_is_cleaners(decision.reason));
+  /* All are younger than the threshold. */
+  EXPECT_EQ(decision.lsn_limit, UINT64_MAX);
+  /* Nobody is held back yet. */
+  EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
+  set.io_capacity_max = 4000.0;
+  EXPECT_EQ(after_filling(set).reason, Flush_reason::BELOW);
+  set = ON;
+  set.is_on = false;
+  EXPECT_EQ(after_filling(set).reason, Flush_reason::BELOW);
+}
+
+TEST(AheadFlush, AnIdleDeviceHasNothingToDoWithoutDirtyPages) {
+  Flush_look look = look_at(1.0, 0.0, 0);
+  look.util_per_s = 600.0;
+  EXPECT_EQ(decide_at(ON, look).reason, Flush_reason::BELOW);
+}
+
 TEST(AheadFlush, NobodyIsHeldBackBelowTheThreshold) {
   EXPECT_EQ(after_a_while(59.0).turn_us, 0.0);
   EXPECT_EQ(after_a_while(59.0).redo_bytes_per_s, FLUSH_UNLIMITED);

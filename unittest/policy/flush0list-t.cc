@@ -46,6 +46,21 @@ TEST(FlushList, OfWhatIsThereAtFirstAllAgesHaveAsMuch) {
   EXPECT_EQ(list.bytes_per_page(48e6), 0.0);
 }
 
+TEST(FlushList, PagesAreSaidToBeOlderButNotBeforeTheOldest) {
+  Flush_list_look look = SPREAD;
+  look.order_lag = 20 * MB;
+  Flush_list_shape list;
+  list.look(look);
+  /* The first 20 MB of pages are said to be 50 MB old, as the checkpoint is. */
+  EXPECT_NEAR(list.bytes_per_page(64e6), 14e6 / (20 * 128), 1.0);
+  /* A checkpoint that was written may have been behind them. */
+  look.oldest_lsn -= 20 * MB;
+  look.lsn -= 6 * MB;
+  list = {};
+  list.look(look);
+  EXPECT_EQ(list.bytes_per_page(63e6), 0.0);
+}
+
 TEST(FlushList, PagesThatLieThickAreSeen) {
   /* 5,000 pages within 1 MB, and then none for 31 MB. */
   Flush_list_shape list;

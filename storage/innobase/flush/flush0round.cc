@@ -104,6 +104,7 @@ std::atomic<uint64_t> s_asked_purge{0};
 std::atomic<uint64_t> s_rounds[static_cast<size_t>(Flush_reason::N)];
 std::atomic<Flush_reason> s_reason{Flush_reason::OFF};
 std::atomic<double> s_measured_per_s{0.0};
+std::atomic<uint64_t> s_age_bytes{0};
 std::atomic<double> s_redo_per_s{FLUSH_UNLIMITED};
 
 double seconds_of(steady_clock::time_point time) {
@@ -266,6 +267,7 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
                      ? FLUSH_UNLIMITED
                      : std::max(1.0, decision.redo_bytes_per_s);
   s_reason = decision.reason;
+  s_age_bytes = static_cast<uint64_t>(flush_age(look));
   if (decision.wants_checkpoint) {
     os_event_set(log_sys->checkpointer_event);
   }
@@ -314,6 +316,7 @@ void let_go() {
   redo_set_turn(0.0);
   s_redo_per_s = FLUSH_UNLIMITED;
   s_reason = Flush_reason::OFF;
+  s_age_bytes = 0;
 }
 
 }  // namespace
@@ -475,6 +478,7 @@ Ahead_flush_stats ahead_flush_stats() {
       .asked_cleaner = 0,
       .rounds = {},
       .reason = s_reason,
+      .age_bytes = s_age_bytes,
       .measured_capacity = static_cast<uint64_t>(s_measured_per_s.load()),
       .redo_limit_bytes_per_s =
           redo_per_s == FLUSH_UNLIMITED ? 0 : static_cast<uint64_t>(redo_per_s),
@@ -503,6 +507,8 @@ void ahead_flush_print(FILE *file) {
   fprintf(file,
           "Ahead flushing now: %s; asked %" PRIu64 " times by purge, %" PRIu64
           " by the page cleaner\n"
+          "The oldest dirty page's age %" PRIu64
+          ", %.1f %% of that of sync flushing\n"
           "The device was seen to carry %" PRIu64
           " pages/s (0: not known); the redo log may be filled by %" PRIu64
           " bytes/s (0: at any speed, 1: not at all)\n"
@@ -511,9 +517,10 @@ void ahead_flush_print(FILE *file) {
           ahead_flushing || stats.reason == Flush_reason::OFF
               ? flush_reason_text(stats.reason)
               : "off; rounds are for innodb_adaptive_flushing_method",
-          stats.asked_purge, stats.asked_cleaner, stats.measured_capacity,
-          stats.redo_limit_bytes_per_s, stats.delays, stats.delay_us,
-          stats.delays_waiting);
+          stats.asked_purge, stats.asked_cleaner, stats.age_bytes,
+          percent_of(stats.age_bytes, redo_fill().limits.sync_age),
+          stats.measured_capacity, stats.redo_limit_bytes_per_s, stats.delays,
+          stats.delay_us, stats.delays_waiting);
 }
 
 }  // namespace spw

@@ -72,6 +72,10 @@ struct Ahead_flush_stats {
   /** The reason of the last round; OFF while there are none. */
   Flush_reason reason;
 
+  /** The age of the oldest dirty page, which innodb_ahead_flushing_age_pct is
+  about: bytes of LSN; 0 if there is none, and while there are no rounds. */
+  uint64_t age_bytes;
+
   /** What the device has been seen to carry: pages a second; 0 if nothing has
   been seen. */
   uint64_t measured_capacity;

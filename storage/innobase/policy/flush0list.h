@@ -39,6 +39,10 @@ struct Flush_list_look {
   uint64_t lsn;
   uint64_t oldest_lsn;
 
+  /** Pages are said to be older by so much, but not before oldest_lsn, as they
+  are not in the order of their changes: bytes of LSN. */
+  uint64_t order_lag{0};
+
   /** The age of sync flushing: bytes of LSN. */
   uint64_t sync_age;
 
@@ -95,7 +99,7 @@ class Flush_list_shape {
   /** How fast the redo log may be filled, so that each page is flushed before
   it is too old: pages are flushed from the oldest on, and the one that has most
   before it for the age that it is off the limit decides.
-  @param[in]  limit  the age that no page is to exceed: bytes of LSN
+  @param[in]  limit  the age that no page is to be said to exceed: bytes of LSN
   @return bytes of redo for each page that is flushed; 0 if there is a page
   beyond the limit, infinity if there is no dirty page */
   double bytes_per_page(double limit) const {
@@ -105,7 +109,10 @@ class Flush_list_shape {
       n += m_pages[i % N_KEPT];
       if (n > 0.0) {
         const uint64_t end = std::min(m_last.lsn, (i + 1) * m_part_bytes);
-        const double age = static_cast<double>(m_last.lsn - end);
+        const uint64_t said = std::min(
+            m_last.lsn,
+            std::max(m_last.oldest_lsn, end - std::min(end, m_last.order_lag)));
+        const double age = static_cast<double>(m_last.lsn - said);
         least = std::min(least, std::max(0.0, limit - age) / n);
       }
     }
