@@ -664,9 +664,11 @@ TEST(AheadFlush, PagesAreFlushedAsFastAsTheyAreMadeDirty) {
               1.0);
 }
 
-/** @return the decision after ten seconds of filling 12 MB a second while half
-of what may be dirty is, which is 30 % of the age that counts */
-Flush_decision after_filling(const Flush_settings &settings) {
+/** @return the decision after ten seconds of filling 12 MB a second, with
+10,000 dirty pages, of which the oldest are at 30 % of the age of sync flushing
+*/
+Flush_decision after_filling(const Flush_settings &settings,
+                             bool is_device_seen = true) {
   Ahead_flush policy;
   Flush_decision decision{};
   for (int i = 0; i <= 100; ++i) {
@@ -675,6 +677,7 @@ Flush_decision after_filling(const Flush_settings &settings) {
     look.oldest_lsn += static_cast<uint64_t>(12e6 * 0.1 * i);
     look.checkpoint_lsn = look.oldest_lsn;
     look.n_written = static_cast<uint64_t>(2000 * 0.1 * i);
+    look.is_device_seen = is_device_seen;
     decision = policy.decide(settings, look);
   }
   return decision;
@@ -693,6 +696,11 @@ TEST(AheadFlush, WhatCouldNotBeFlushedLaterIsFlushedBelowTheThreshold) {
   EXPECT_EQ(decision.lsn_limit, UINT64_MAX);
   /* Nobody is held back yet. */
   EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
+  /* All of it until the device is known. */
+  EXPECT_EQ(after_filling(set, false).n_pages, 200u);
+  set.is_limited_by_device = false;
+  EXPECT_NEAR(static_cast<double>(after_filling(set, false).n_pages), 75.0,
+              1.0);
   set.io_capacity_max = 4000.0;
   EXPECT_EQ(after_filling(set).reason, Flush_reason::BELOW);
   set = ON;

@@ -208,6 +208,16 @@ TEST(FlushCapacity, RoundsThatAreLateForAProcessorAreNotTheDevices) {
   EXPECT_GE(flusher.run({5000.0, 0.001}, 1e9, 60.0), 0.8 * before);
 }
 
+TEST(FlushCapacity, LateRoundsOfLessThanMayBeFlushedSayNothing) {
+  Flusher flusher{0.1};
+  (void)flusher.run({1000.0, 0.001}, 1e9, 60.0);
+  (void)flusher.run({1000.0, 0.001}, 300.0, 2.0);
+  const double before = flusher.capacity.limit_per_s();
+  flusher.late_s = 0.3;
+  (void)flusher.run({1000.0, 0.001}, 300.0, 10.0);
+  EXPECT_EQ(flusher.capacity.limit_per_s(), before);
+}
+
 TEST(FlushCapacity, AFewPagesDoNotTellThatItCarriesLess) {
   Flusher flusher{0.02};
   (void)flusher.run({1000.0, 0.01}, 1e9, 60.0);

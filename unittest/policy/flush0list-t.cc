@@ -58,7 +58,7 @@ TEST(FlushList, PagesAreSaidToBeOlderButNotBeforeTheOldest) {
   look.lsn -= 6 * MB;
   list = {};
   list.look(look);
-  EXPECT_EQ(list.bytes_per_page(63e6), 0.0);
+  EXPECT_EQ(list.bytes_per_page(63.5e6), 0.0);
 }
 
 TEST(FlushList, PagesThatLieThickAreSeen) {

@@ -76,6 +76,22 @@ TEST(FlushSimulation, WhoFillsTheRedoLogIsHeldBackSteadily) {
   });
 }
 
+/* A server that begins with clean pages: most of them are dirtied in the first
+seconds, and all of these are too old at once. */
+TEST(FlushSimulation, ALoadThatLastsDoesNotStopAtTheThreshold) {
+  for (const double redo : {16.0 * MIB, 64.0 * MIB, 256.0 * MIB}) {
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+    setup.redo_capacity = redo;
+    setup.batch_ios = 27.0;
+    Flush_simulation simulation{setup};
+    const Sim_result begin = simulation.run(120);
+    (void)simulation.run(600);
+    const double settled = simulation.run(120).mean();
+    EXPECT_GE(begin.worst() * begin.mean(), 0.5 * settled) << redo;
+    EXPECT_EQ(begin.stopped_s, 0.0) << redo;
+  }
+}
+
 TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
   Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
   setup.changes = 200;

@@ -504,11 +504,16 @@ void ahead_flush_print(FILE *file) {
               stats.rounds[i]);
     }
   }
+  if (stats.reason != Flush_reason::OFF) {
+    fprintf(file,
+            "The oldest dirty page's age %" PRIu64
+            ", %.1f %% of that of sync flushing\n",
+            stats.age_bytes,
+            percent_of(stats.age_bytes, redo_fill().limits.sync_age));
+  }
   fprintf(file,
           "Ahead flushing now: %s; asked %" PRIu64 " times by purge, %" PRIu64
           " by the page cleaner\n"
-          "The oldest dirty page's age %" PRIu64
-          ", %.1f %% of that of sync flushing\n"
           "The device was seen to carry %" PRIu64
           " pages/s (0: not known); the redo log may be filled by %" PRIu64
           " bytes/s (0: at any speed, 1: not at all)\n"
@@ -517,10 +522,9 @@ void ahead_flush_print(FILE *file) {
           ahead_flushing || stats.reason == Flush_reason::OFF
               ? flush_reason_text(stats.reason)
               : "off; rounds are for innodb_adaptive_flushing_method",
-          stats.asked_purge, stats.asked_cleaner, stats.age_bytes,
-          percent_of(stats.age_bytes, redo_fill().limits.sync_age),
-          stats.measured_capacity, stats.redo_limit_bytes_per_s, stats.delays,
-          stats.delay_us, stats.delays_waiting);
+          stats.asked_purge, stats.asked_cleaner, stats.measured_capacity,
+          stats.redo_limit_bytes_per_s, stats.delays, stats.delay_us,
+          stats.delays_waiting);
 }
 
 }  // namespace spw

@@ -73,7 +73,8 @@ struct Ahead_flush_stats {
   Flush_reason reason;
 
   /** The age of the oldest dirty page, which innodb_ahead_flushing_age_pct is
-  about: bytes of LSN; 0 if there is none, and while there are no rounds. */
+  about, as buf_pool_get_oldest_modification_lwm() says: bytes of LSN; 0 if
+  there is none, and while there are no rounds. */
   uint64_t age_bytes;
 
   /** What the device has been seen to carry: pages a second; 0 if nothing has

@@ -46,10 +46,10 @@ at 0.37 to 0.56 of the mean, at 0.92 of it at 0.85. */
 constexpr double FLUSH_GROW_SHARE = 0.85;
 constexpr double FLUSH_SHRINK_SHARE = 0.95;
 
-/** It is also what was written last where rounds are late for more than this
-part of the time. A volume with a budget takes writes at once until that is
-spent, so that there is no other sign. (Simulated: from 0.02 to 0.1 it makes no
-difference.) */
+/** It is also what was written last where rounds of as much as may be flushed
+are late for more than this part of the time. A volume with a budget takes
+writes at once until that is spent, so that there is no other sign. (Simulated:
+from 0.02 to 0.1 it makes no difference.) */
 constexpr double FLUSH_LOST_SHARE = 0.05;
 
 /** If more might have been flushed than there was, what was written is what is
@@ -66,8 +66,8 @@ Measured: with half 2,000 pages a second were thought to be carried where 740
 were written at 30 MB a second. */
 constexpr double FLUSH_USED_SHARE = 0.75;
 
-/** What was written last is seen over so long: seconds. (Simulated: 0.5 s
--2 %, 2 s +1 %, and slower to begin with.) */
+/** What was written last is seen over so long: seconds. (Simulated: from
+0.5 to 2 s within 1 %.) */
 constexpr double FLUSH_WINDOW_S = 1.0;
 
 /** In each such time what may be flushed grows to this factor of what was
@@ -169,8 +169,10 @@ class Flush_capacity {
   void close(double passed_s, double n_written) {
     const double written_per_s = n_written / passed_s;
     const double share = m_writing_s / passed_s;
-    if (n_written > 0.0 && (m_lost_s >= FLUSH_LOST_SHARE * passed_s ||
-                            share >= FLUSH_SHRINK_SHARE)) {
+    /* Late rounds of less than may be flushed are of another cause. */
+    if (n_written > 0.0 &&
+        ((m_is_bound && m_lost_s >= FLUSH_LOST_SHARE * passed_s) ||
+         share >= FLUSH_SHRINK_SHARE)) {
       const bool is_telling =
           m_is_bound || written_per_s >= FLUSH_TELLING_SHARE * m_limit_per_s;
       const double carried_per_s =
