@@ -66,6 +66,13 @@ Disk_reader s_disks;
 /** There is nothing to look at, and the error log says why. */
 bool s_has_no_disks = false;
 
+/** What is said of innodb_ahead_flushing_dirty_pct where it makes no sense, and
+whether the error log says it of what is set now. */
+constexpr const char *DIRTY_PCT_ABOVE =
+    "innodb_ahead_flushing_dirty_pct is above innodb_max_dirty_pages_pct: ahead"
+    " flushing begins with innodb_io_capacity_max.";
+bool s_is_dirty_pct_above = false;
+
 steady_clock::time_point s_next_look{};
 
 /** What is decided for the round that the coordinator makes in this pass of its
@@ -223,6 +230,17 @@ uint64_t pages_written() {
   return n;
 }
 
+/** Say it where thresholds make no sense: my.cnf and a SET of upstream's have
+no other warning.
+@param[in]  set  what is set now */
+void look_at_thresholds(const Flush_settings &set) {
+  const bool is_above = set.is_on && set.dirty_pct > set.max_dirty_pct;
+  if (is_above && !s_is_dirty_pct_above) {
+    ib::warn() << DIRTY_PCT_ABOVE;
+  }
+  s_is_dirty_pct_above = is_above;
+}
+
 /** @return fsync() of files other than the redo log's, since the server
 started; about, as os_n_fsyncs is counted without a latch, and rounds are not
 all that is in it. */
@@ -255,7 +273,9 @@ Flush_decision decide(steady_clock::time_point now, bool is_sync) {
   s_measured_per_s = s_capacity.pages_per_s();
   look.device_per_s = s_capacity.limit_per_s();
   look.is_device_seen = s_capacity.pages_per_s() != 0.0;
-  const Flush_decision decision = s_policy.decide(settings(), look);
+  const Flush_settings set = settings();
+  look_at_thresholds(set);
+  const Flush_decision decision = s_policy.decide(set, look);
   if (decision.is_round) {
     /* Unless it has asked for more meanwhile. */
     s_purge_per_s.compare_exchange_strong(purge_per_s, 0);
@@ -313,6 +333,7 @@ void let_go() {
   s_capacity.pause();
   s_util = {};
   s_has_no_disks = false;
+  s_is_dirty_pct_above = false;
   redo_set_turn(0.0);
   s_redo_per_s = FLUSH_UNLIMITED;
   s_reason = Flush_reason::OFF;
@@ -327,9 +348,7 @@ void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
   *static_cast<double *>(to) = pct;
   if (pct > srv_max_buf_pool_modified_pct) {
     push_warning(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
-                 "innodb_ahead_flushing_dirty_pct is above"
-                 " innodb_max_dirty_pages_pct: ahead flushing begins with"
-                 " innodb_io_capacity_max.");
+                 DIRTY_PCT_ABOVE);
   }
 }
 

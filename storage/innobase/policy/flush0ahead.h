@@ -533,7 +533,7 @@ class Ahead_flush {
       const auto moved = [passed_s](uint64_t from, uint64_t to) {
         return counter_growth(from, to) / passed_s;
       };
-      const double weight = 1.0 - std::exp(-passed_s / FLUSH_FILL_S);
+      const double weight = weight_of(passed_s, FLUSH_FILL_S);
       m_filled_per_s += weight * (moved(m_lsn, look.lsn) - m_filled_per_s);
       m_written_per_s +=
           weight * (moved(m_n_written, look.n_written) - m_written_per_s);
@@ -542,7 +542,7 @@ class Ahead_flush {
       const double changes = moved(m_n_changes, look.n_changes);
       const double change_weight =
           changes == 0.0 ? 0.0
-                         : (1.0 - std::exp(-passed_s / FLUSH_CHANGE_S)) *
+                         : weight_of(passed_s, FLUSH_CHANGE_S) *
                                std::min(1.0, changes / m_changes_per_s);
       m_change_bytes_per_s +=
           change_weight * (moved(m_lsn, look.lsn) - m_change_bytes_per_s);
@@ -562,12 +562,19 @@ class Ahead_flush {
     m_n_changes = look.n_changes;
   }
 
+  /** @param[in]  passed_s  seconds since the last value
+  @param[in]  over_s    a mean is taken over about so long: seconds
+  @return by how much of the difference to this value it moves */
+  static double weight_of(double passed_s, double over_s) {
+    return 1.0 - std::exp(-passed_s / over_s);
+  }
+
   /** A round is handed over: note what the last one has cost. */
   void see_fsyncs(const Flush_look &look) {
     const double passed_s = look.now_s - m_round_s;
     if (m_round_s != 0.0 && passed_s > 0.0) {
       m_round_fsyncs +=
-          (1.0 - std::exp(-passed_s / FLUSH_FILL_S)) *
+          weight_of(passed_s, FLUSH_FILL_S) *
           (counter_growth(m_n_fsyncs, look.n_fsyncs) - m_round_fsyncs);
     }
     m_round_s = look.now_s;
