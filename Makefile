@@ -1,7 +1,7 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench upstream-tests install \
-        patch-edit patch-export bench aio-bench drop-bench flush-simulation clean clean-source
+        patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source
 MAKEFLAGS += --no-print-directory
 # The build calls tools from its own folder.
 ifdef SPILLWAY_UPSTREAM
@@ -67,6 +67,11 @@ drop-bench: server ## time of DROP TABLE of 8 GiB, grown by inserts and prealloc
 flush-simulation: packages ## ahead flushing on simulated devices: figures and a plot
 	@cmake --preset policy >/dev/null && cmake --build --preset policy --target flush_simulate >/dev/null
 	@tools/flush_simulation.py
+
+power-cuts: CUTS = 10
+power-cuts: server ## cut a server's power in the middle of its writes, CUTS=10 times in each configuration, as root
+	@cmake --preset policy >/dev/null && cmake --build --preset policy --target powercut_fs >/dev/null
+	@powercut/powercut.py run --cuts $(CUTS)
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
 	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")

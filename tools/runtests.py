@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Run the tests, and say how long each part took.
 
-    runtests.py check    lint, policy tests and the tools' and the benchmarks' own tests: no server
+    runtests.py check    lint, policy tests, the own tests of the tools, the benchmarks and the storage that loses
+                         power; no server
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
-                         directory's way from stock to the fork and back, the development server, libaio made to fail;
-                         unless the release build had to be compiled, what only a debug build can run; the benchmarks'
-                         workloads, and the first of their runner's tests
+                         directory's way from stock to the fork and back, the development server, libaio made to fail,
+                         power cuts; unless the release build had to be compiled, what only a debug build can run; the
+                         benchmarks' workloads, and the first of their runner's tests
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
     runtests.py bench    all of the benchmarks' tests on servers
     runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
@@ -179,6 +180,13 @@ def check_patches():
     run_logged("check-patches", TOOLS / "patchqueue.py", "check")
 
 
+def power_cuts():
+    """Two of each configuration; of the one without the doublewrite buffer until a page is lost."""
+    output = run_logged("power-cuts", REPO / "powercut/powercut.py", "run", "--cuts", "2")
+    if skipped := re.search("skipped: (.*)", output):
+        raise Skip(skipped.group(1))
+
+
 def check_aio_arrays():
     """InnoDB's own AIO arrays, of every shape: reads complete, no context is left, depth does not cost."""
     aio_bench.run_checks()
@@ -276,6 +284,7 @@ CHECK = [
     ("flush simulation", one(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),
     ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
+    ("storage that loses power", python_tests(REPO / "powercut/tests", ["test_storage"])),
 ]
 ALL = [
     *CHECK,
@@ -285,6 +294,8 @@ ALL = [
     ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release", long=False),
     ("server tests", python_tests(TOOLS / "server_tests")),
+    ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["test_journal"])),
+    ("power cuts", one(power_cuts)),
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),

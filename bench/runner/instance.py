@@ -128,12 +128,14 @@ class Session:
 class Instance:
     """A server that runs while the context lasts. The data directory is the caller's."""
 
-    def __init__(self, program, data, folder, port):
-        """folder takes the configuration and the error log."""
+    def __init__(self, program, data, folder, port, start_seconds=START_SECONDS):
+        """folder takes the configuration and the error log; start_seconds is how long a start, and what it waits for
+        after that, may take."""
         self.program = program
         self.data = data
         self.folder = folder
         self.port = port
+        self.start_seconds = start_seconds
         self.log = folder / "error.log"
         self.config = folder / "my.cnf"
         self.process = None
@@ -271,11 +273,11 @@ class Instance:
         return int(found["innodb_log_file_size"]) * int(found.get("innodb_log_files_in_group", 1))
 
     def wait_until(self, done, what):
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self.start_seconds
         while not done():
             self.check_alive()
             if time.monotonic() > deadline:
-                raise Failure(f"{what}: not after {START_SECONDS} s; {self.log} says:\n{self.errors()}")
+                raise Failure(f"{what}: not after {self.start_seconds} s; {self.log} says:\n{self.errors()}")
             time.sleep(0.2)
 
     def wait_until_ready(self):

@@ -1,0 +1,743 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file powercut/powercut_fs.cc
+A file system that loses power.
+
+  powercut_fs --store=FOLDER [--atomic-bytes=N] [--cache-bytes=N] MOUNTPOINT
+  powercut_fs --settle=SEED --store=FOLDER [--sector-bytes=N]
+
+What is written to a file is kept as a device's volatile cache keeps it, until
+fsync() or fdatasync() of that file returns; only then, or when the cache is
+full, is it in FOLDER/content. A file that is a loop device's is therefore a
+disk with a volatile write cache: the loop driver turns flushes of the disk into
+fdatasync(). Names, sizes and attributes of files are durable at once.
+
+With --atomic-bytes the files are those of directFS too (seed 004): after ioctl
+0x40049502 with 1 on a file, its writes of at most N bytes survive as a whole or
+not at all. Without it the ioctl fails, as on other file systems.
+
+The power is cut through the file .powercut in MOUNTPOINT. To write "cut" there
+cuts it now; "cut after N writes of B" as the Nth write of B bytes or more from
+now on is made, which is one of the interrupted. From then on everything fails
+with EIO, and FOLDER/pending has the interrupted writes. To read it says whether
+the power is "on" or "off", and how many writes and flushes there were.
+
+--settle ends a cut: it draws from SEED what of the interrupted writes has
+survived, applies that to FOLDER/content and removes FOLDER/pending. The same
+seed on a copy of the same folder gives the same content.
+
+One thread serves all requests: what it has answered before it reads a flush is
+what the flush makes durable. */
+
+#define FUSE_USE_VERSION 35
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fuse.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "settle.h"
+
+namespace {
+
+/** The file that the power is cut through. */
+constexpr const char *CONTROL = "/.powercut";
+
+/** directFS: _IOW(0x95, 2, unsigned), seed 004. */
+constexpr unsigned IOCTL_ATOMIC_WRITES = 0x40049502;
+
+/** A write that no flush has made durable. */
+struct Write {
+  uint64_t number;
+  off_t offset;
+  std::string data;
+  bool whole;
+};
+
+/** A file that is open, or has writes that are not durable. */
+struct File {
+  ~File() {
+    if (fd >= 0) {
+      close(fd);
+    }
+  }
+
+  int fd{-1};
+  size_t n_open{0};
+
+  /** What the ioctl has set. */
+  bool writes_are_whole{false};
+
+  /** The oldest first. */
+  std::list<Write> writes{};
+};
+
+/** What the command line says. */
+struct Settings {
+  char *store{nullptr};
+  char *settle{nullptr};
+  unsigned long sector_bytes{512};
+  unsigned long cache_bytes{64UL << 20};
+  unsigned long atomic_bytes{0};
+} settings;
+
+std::map<ino_t, std::unique_ptr<File>> files;
+
+/** Whether the power is off. */
+bool is_cut{false};
+
+/** A cut that is due: with this many writes more of so many bytes; 0: none. */
+uint64_t writes_until_cut{0};
+size_t bytes_of_counted_writes{0};
+
+uint64_t n_writes{0};
+uint64_t n_flushes{0};
+size_t cached_bytes{0};
+
+std::string content(const std::string &path) {
+  return std::string(settings.store) + "/content" + path;
+}
+
+std::string pending() { return std::string(settings.store) + "/pending"; }
+
+bool is_control(const char *path) {
+  return path != nullptr && strcmp(path, CONTROL) == 0;
+}
+
+int failed() { return -errno; }
+
+/** Write all of it, or end the program: the medium itself does not fail. */
+void put(int fd, const char *data, size_t length, off_t offset) {
+  while (length > 0) {
+    const ssize_t n = pwrite(fd, data, length, offset);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      fprintf(stderr, "powercut_fs: error: writing below %s: %s\n",
+              settings.store, strerror(errno));
+      abort();
+    }
+    data += n;
+    length -= n;
+    offset += n;
+  }
+}
+
+void destage(File &file, const Write &write) {
+  put(file.fd, write.data.data(), write.data.size(), write.offset);
+  cached_bytes -= write.data.size();
+}
+
+void flush(File &file) {
+  for (const auto &write : file.writes) {
+    destage(file, write);
+  }
+  file.writes.clear();
+}
+
+/** Keep the cache below its size: the oldest writes reach the medium, as those
+of any device do that has no more room. */
+void destage_oldest() {
+  while (cached_bytes > settings.cache_bytes) {
+    File *oldest = nullptr;
+    for (auto &[inode, file] : files) {
+      if (!file->writes.empty() &&
+          (oldest == nullptr ||
+           file->writes.front().number < oldest->writes.front().number)) {
+        oldest = file.get();
+      }
+    }
+    destage(*oldest, oldest->writes.front());
+    oldest->writes.pop_front();
+  }
+}
+
+/** Forget a file that nobody has open and that has nothing to be made durable.
+ */
+void forget_unused(ino_t inode) {
+  const auto found = files.find(inode);
+  if (found == files.end() || found->second->n_open > 0) {
+    return;
+  }
+  File &file = *found->second;
+  struct stat status;
+  if (!file.writes.empty() && fstat(file.fd, &status) == 0 &&
+      status.st_nlink == 0) {
+    for (const auto &write : file.writes) {
+      cached_bytes -= write.data.size();
+    }
+    file.writes.clear();
+  }
+  if (file.writes.empty()) {
+    files.erase(found);
+  }
+}
+
+/** FOLDER/pending: of each write, in the order in which they were made, a line
+of text and the data. */
+void cut() {
+  is_cut = true;
+
+  std::map<uint64_t, std::pair<const Write *, ino_t>> in_order;
+  for (const auto &[inode, file] : files) {
+    for (const auto &write : file->writes) {
+      in_order[write.number] = {&write, inode};
+    }
+  }
+  std::map<ino_t, std::string> names;
+  const std::string top = content("");
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(top)) {
+    struct stat status;
+    if (lstat(entry.path().c_str(), &status) == 0) {
+      names[status.st_ino] = entry.path().string().substr(top.size());
+    }
+  }
+  std::ofstream out(pending(), std::ios::binary | std::ios::trunc);
+  for (const auto &[number, what] : in_order) {
+    const auto &[write, inode] = what;
+    const auto name = names.find(inode);
+    /* The others have been removed: nothing of them is there, whatever
+    survives. */
+    if (name != names.end()) {
+      out << write->offset << ' ' << write->data.size() << ' ' << write->whole
+          << ' ' << name->second << '\n'
+          << write->data;
+    }
+  }
+  out.close();
+  if (!out) {
+    fprintf(stderr, "powercut_fs: error: %s cannot be written\n",
+            pending().c_str());
+    abort();
+  }
+}
+
+/** @return 0, or the error of an unknown command */
+int command(const std::string &text) {
+  unsigned long n, bytes;
+  if (text == "cut" || text == "cut\n") {
+    cut();
+    return 0;
+  }
+  if (sscanf(text.c_str(), "cut after %lu writes of %lu", &n, &bytes) == 2 &&
+      n > 0) {
+    writes_until_cut = n;
+    bytes_of_counted_writes = bytes;
+    return 0;
+  }
+  return -EINVAL;
+}
+
+std::string report() {
+  size_t n_pending = 0;
+  for (const auto &[inode, file] : files) {
+    n_pending += file->writes.size();
+  }
+  return std::string("power ") + (is_cut ? "off" : "on") + "\nwrites " +
+         std::to_string(n_writes) + "\nflushes " + std::to_string(n_flushes) +
+         "\npending_writes " + std::to_string(n_pending) + "\npending_bytes " +
+         std::to_string(cached_bytes) + "\n";
+}
+
+File *file_of(struct fuse_file_info *info) {
+  return reinterpret_cast<File *>(info->fh);
+}
+
+/* Files */
+
+/** Make a file shorter, or longer. What was written beyond the new end is
+gone. */
+int set_size(int fd, off_t size) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) {
+    return failed();
+  }
+  const auto found = files.find(status.st_ino);
+  if (found != files.end()) {
+    for (auto &write : found->second->writes) {
+      const off_t left = std::max<off_t>(0, size - write.offset);
+      if (left < static_cast<off_t>(write.data.size())) {
+        cached_bytes -= write.data.size() - left;
+        write.data.resize(left);
+      }
+    }
+    found->second->writes.remove_if(
+        [](const Write &write) { return write.data.empty(); });
+  }
+  return ftruncate(fd, size) == 0 ? 0 : failed();
+}
+
+int open_file(const char *path, int flags, mode_t mode,
+              struct fuse_file_info *info) {
+  if (is_control(path)) {
+    info->direct_io = 1;
+    info->fh = 0;
+    return 0;
+  }
+  if (is_cut) {
+    return -EIO;
+  }
+  /* Whatever it is opened for: reads and writes of all share one descriptor. */
+  const int how = (flags & (O_CREAT | O_EXCL)) | O_RDWR;
+  const int fd = open(content(path).c_str(), how, mode);
+  if (fd < 0) {
+    return failed();
+  }
+  struct stat status;
+  if (fstat(fd, &status) != 0) {
+    close(fd);
+    return failed();
+  }
+  auto &file = files[status.st_ino];
+  if (file == nullptr) {
+    file = std::make_unique<File>();
+    file->fd = fd;
+  } else {
+    close(fd);
+  }
+  if ((flags & O_TRUNC) != 0 && set_size(file->fd, 0) != 0) {
+    return -EIO;
+  }
+  ++file->n_open;
+  info->fh = reinterpret_cast<uint64_t>(file.get());
+  /* No page cache above this: each read and write of a process comes here. */
+  info->direct_io = 1;
+  return 0;
+}
+
+int fs_open(const char *path, struct fuse_file_info *info) {
+  return open_file(path, info->flags & ~(O_CREAT | O_EXCL), 0, info);
+}
+
+int fs_create(const char *path, mode_t mode, struct fuse_file_info *info) {
+  return open_file(path, info->flags | O_CREAT, mode, info);
+}
+
+int fs_release(const char *, struct fuse_file_info *info) {
+  if (File *file = file_of(info)) {
+    struct stat status;
+    --file->n_open;
+    if (!is_cut && fstat(file->fd, &status) == 0) {
+      forget_unused(status.st_ino);
+    }
+  }
+  return 0;
+}
+
+int fs_read(const char *, char *buffer, size_t size, off_t offset,
+            struct fuse_file_info *info) {
+  const File *file = file_of(info);
+  if (file == nullptr) {
+    const std::string text = report();
+    if (offset >= static_cast<off_t>(text.size())) {
+      return 0;
+    }
+    return text.copy(buffer, size, offset);
+  }
+  if (is_cut) {
+    return -EIO;
+  }
+  const ssize_t n = pread(file->fd, buffer, size, offset);
+  if (n < 0) {
+    return failed();
+  }
+  const off_t end = offset + n;
+  for (const auto &write : file->writes) {
+    const off_t from = std::max(offset, write.offset);
+    const off_t to =
+        std::min(end, write.offset + static_cast<off_t>(write.data.size()));
+    if (from < to) {
+      memcpy(buffer + (from - offset),
+             write.data.data() + (from - write.offset), to - from);
+    }
+  }
+  return n;
+}
+
+int fs_write(const char *, const char *buffer, size_t size, off_t offset,
+             struct fuse_file_info *info) {
+  File *file = file_of(info);
+  if (file == nullptr) {
+    const int status = command(std::string(buffer, size));
+    return status < 0 ? status : static_cast<int>(size);
+  }
+  if (is_cut) {
+    return -EIO;
+  }
+  struct stat status;
+  if (fstat(file->fd, &status) != 0) {
+    return failed();
+  }
+  /* The size is an attribute, durable at once. */
+  if (offset + static_cast<off_t>(size) > status.st_size &&
+      ftruncate(file->fd, offset + static_cast<off_t>(size)) != 0) {
+    return failed();
+  }
+  file->writes.push_back(
+      {n_writes++, offset, std::string(buffer, size),
+       file->writes_are_whole && size <= settings.atomic_bytes});
+  cached_bytes += size;
+  if (writes_until_cut > 0 && size >= bytes_of_counted_writes &&
+      --writes_until_cut == 0) {
+    cut();
+    return -EIO;
+  }
+  destage_oldest();
+  return static_cast<int>(size);
+}
+
+int fs_fsync(const char *, int, struct fuse_file_info *info) {
+  File *file = file_of(info);
+  if (file == nullptr) {
+    return 0;
+  }
+  if (is_cut) {
+    return -EIO;
+  }
+  ++n_flushes;
+  flush(*file);
+  return 0;
+}
+
+int fs_ioctl(const char *, unsigned number, void *, struct fuse_file_info *info,
+             unsigned, void *data) {
+  if (is_cut) {
+    return -EIO;
+  }
+  File *file = file_of(info);
+  if (number != IOCTL_ATOMIC_WRITES || settings.atomic_bytes == 0 ||
+      file == nullptr) {
+    return -ENOTTY;
+  }
+  file->writes_are_whole = *static_cast<const unsigned *>(data) != 0;
+  return 0;
+}
+
+int fs_truncate(const char *path, off_t size, struct fuse_file_info *info) {
+  if (is_control(path)) {
+    return 0;
+  }
+  if (is_cut) {
+    return -EIO;
+  }
+  if (info != nullptr) {
+    return set_size(file_of(info)->fd, size);
+  }
+  const int fd = open(content(path).c_str(), O_RDWR);
+  if (fd < 0) {
+    return failed();
+  }
+  const int status = set_size(fd, size);
+  close(fd);
+  return status;
+}
+
+int fs_fallocate(const char *, int mode, off_t offset, off_t length,
+                 struct fuse_file_info *info) {
+  if (is_cut) {
+    return -EIO;
+  }
+  /* No holes can be punched: there is nothing here that says which of a hole
+  and a write to it came first. */
+  if (mode != 0 || file_of(info) == nullptr) {
+    return -EOPNOTSUPP;
+  }
+  return -posix_fallocate(file_of(info)->fd, offset, length);
+}
+
+int fs_getattr(const char *path, struct stat *status,
+               struct fuse_file_info *info) {
+  if (is_control(path) || (info != nullptr && file_of(info) == nullptr)) {
+    *status = {};
+    status->st_mode = S_IFREG | 0600;
+    status->st_nlink = 1;
+    return 0;
+  }
+  if (info != nullptr) {
+    return fstat(file_of(info)->fd, status) == 0 ? 0 : failed();
+  }
+  /* Also after a cut: without a root nothing can be unmounted. */
+  return lstat(content(path).c_str(), status) == 0 ? 0 : failed();
+}
+
+/* Names */
+
+int result_of(int status) { return status == 0 ? 0 : failed(); }
+
+int fs_mkdir(const char *path, mode_t mode) {
+  return is_cut ? -EIO : result_of(mkdir(content(path).c_str(), mode));
+}
+
+int fs_rmdir(const char *path) {
+  return is_cut ? -EIO : result_of(rmdir(content(path).c_str()));
+}
+
+int fs_unlink(const char *path) {
+  if (is_cut) {
+    return -EIO;
+  }
+  struct stat status;
+  if (lstat(content(path).c_str(), &status) != 0 ||
+      unlink(content(path).c_str()) != 0) {
+    return failed();
+  }
+  forget_unused(status.st_ino);
+  return 0;
+}
+
+int fs_rename(const char *from, const char *to, unsigned flags) {
+  if (is_cut) {
+    return -EIO;
+  }
+  if (flags != 0) {
+    return -EINVAL;
+  }
+  struct stat replaced;
+  const bool replaces = lstat(content(to).c_str(), &replaced) == 0;
+  if (rename(content(from).c_str(), content(to).c_str()) != 0) {
+    return failed();
+  }
+  if (replaces) {
+    forget_unused(replaced.st_ino);
+  }
+  return 0;
+}
+
+int fs_symlink(const char *target, const char *path) {
+  return is_cut ? -EIO : result_of(symlink(target, content(path).c_str()));
+}
+
+int fs_readlink(const char *path, char *buffer, size_t size) {
+  const ssize_t n = readlink(content(path).c_str(), buffer, size - 1);
+  if (n < 0) {
+    return failed();
+  }
+  buffer[n] = '\0';
+  return 0;
+}
+
+int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *) {
+  return is_cut ? -EIO : result_of(chmod(content(path).c_str(), mode));
+}
+
+int fs_chown(const char *path, uid_t user, gid_t group,
+             struct fuse_file_info *) {
+  return is_cut ? -EIO : result_of(lchown(content(path).c_str(), user, group));
+}
+
+int fs_utimens(const char *path, const struct timespec times[2],
+               struct fuse_file_info *) {
+  return is_cut ? -EIO
+                : result_of(utimensat(AT_FDCWD, content(path).c_str(), times,
+                                      AT_SYMLINK_NOFOLLOW));
+}
+
+int fs_opendir(const char *path, struct fuse_file_info *info) {
+  if (is_cut) {
+    return -EIO;
+  }
+  DIR *directory = opendir(content(path).c_str());
+  info->fh = reinterpret_cast<uint64_t>(directory);
+  return directory != nullptr ? 0 : failed();
+}
+
+int fs_readdir(const char *, void *buffer, fuse_fill_dir_t fill, off_t,
+               struct fuse_file_info *info, enum fuse_readdir_flags) {
+  DIR *directory = reinterpret_cast<DIR *>(info->fh);
+  rewinddir(directory);
+  while (const struct dirent *entry = readdir(directory)) {
+    fill(buffer, entry->d_name, nullptr, 0,
+         static_cast<enum fuse_fill_dir_flags>(0));
+  }
+  return 0;
+}
+
+int fs_releasedir(const char *, struct fuse_file_info *info) {
+  closedir(reinterpret_cast<DIR *>(info->fh));
+  return 0;
+}
+
+int fs_statfs(const char *, struct statvfs *status) {
+  return result_of(statvfs(content("").c_str(), status));
+}
+
+void *fs_init(struct fuse_conn_info *, struct fuse_config *config) {
+  config->use_ino = 1;
+  /* A file that is removed while it is open keeps its data, and no name. */
+  config->hard_remove = 1;
+  config->nullpath_ok = 1;
+  return nullptr;
+}
+
+/** Unmounted while the power is on: a device that is switched off in order
+keeps what it was given. */
+void fs_destroy(void *) {
+  if (!is_cut) {
+    for (auto &[inode, file] : files) {
+      flush(*file);
+    }
+  }
+}
+
+const struct fuse_operations OPERATIONS = [] {
+  struct fuse_operations all {};
+  all.getattr = fs_getattr;
+  all.readlink = fs_readlink;
+  all.mkdir = fs_mkdir;
+  all.unlink = fs_unlink;
+  all.rmdir = fs_rmdir;
+  all.symlink = fs_symlink;
+  all.rename = fs_rename;
+  all.chmod = fs_chmod;
+  all.chown = fs_chown;
+  all.truncate = fs_truncate;
+  all.open = fs_open;
+  all.read = fs_read;
+  all.write = fs_write;
+  all.statfs = fs_statfs;
+  all.release = fs_release;
+  all.fsync = fs_fsync;
+  all.opendir = fs_opendir;
+  all.readdir = fs_readdir;
+  all.releasedir = fs_releasedir;
+  all.init = fs_init;
+  all.destroy = fs_destroy;
+  all.create = fs_create;
+  all.utimens = fs_utimens;
+  all.ioctl = fs_ioctl;
+  all.fallocate = fs_fallocate;
+  return all;
+}();
+
+/** Apply to the medium what of the interrupted writes survives.
+@param[in]  seed  decides what does
+@return the program's exit status */
+int settle(uint64_t seed) {
+  std::ifstream in(pending(), std::ios::binary);
+  if (!in) {
+    fprintf(stderr, "powercut_fs: error: there is no %s: no power was cut\n",
+            pending().c_str());
+    return 1;
+  }
+  struct Named_write {
+    std::string path;
+    off_t offset;
+    std::string data;
+  };
+  std::vector<Named_write> writes;
+  std::vector<powercut::Lost_write> lost;
+  off_t offset;
+  size_t length;
+  bool whole;
+  while (in >> offset >> length >> whole && in.get() == ' ') {
+    Named_write write{{}, offset, std::string(length, '\0')};
+    std::getline(in, write.path);
+    in.read(write.data.data(), static_cast<std::streamsize>(length));
+    if (!in) {
+      fprintf(stderr, "powercut_fs: error: %s is cut off\n", pending().c_str());
+      return 1;
+    }
+    writes.push_back(std::move(write));
+    lost.push_back({static_cast<uint64_t>(offset), length, whole});
+  }
+
+  const auto survives = powercut::settle(seed, lost, settings.sector_bytes);
+  size_t n_whole = 0, n_none = 0;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    const auto &write = writes[i];
+    const int fd = open(content(write.path).c_str(), O_WRONLY);
+    if (fd < 0) {
+      fprintf(stderr, "powercut_fs: error: %s: %s\n", write.path.c_str(),
+              strerror(errno));
+      return 1;
+    }
+    size_t n_survive = 0;
+    uint64_t from = write.offset;
+    for (size_t sector = 0; sector < survives[i].size(); ++sector) {
+      const uint64_t to = std::min<uint64_t>(
+          write.offset + write.data.size(),
+          powercut::next_sector(from, settings.sector_bytes));
+      if (survives[i][sector]) {
+        put(fd, write.data.data() + (from - write.offset), to - from,
+            static_cast<off_t>(from));
+        ++n_survive;
+      }
+      from = to;
+    }
+    close(fd);
+    n_whole += n_survive == survives[i].size();
+    n_none += n_survive == 0;
+  }
+  printf("interrupted %zu\nsurvived %zu\nlost %zu\ntorn %zu\n", writes.size(),
+         n_whole, n_none, writes.size() - n_whole - n_none);
+  return unlink(pending().c_str()) == 0 ? 0 : 1;
+}
+
+#define OPTION(text, member) \
+  { text, offsetof(Settings, member), 1 }
+
+const struct fuse_opt OPTIONS[] = {OPTION("--store=%s", store),
+                                   OPTION("--settle=%s", settle),
+                                   OPTION("--sector-bytes=%lu", sector_bytes),
+                                   OPTION("--cache-bytes=%lu", cache_bytes),
+                                   OPTION("--atomic-bytes=%lu", atomic_bytes),
+                                   FUSE_OPT_END};
+
+}  // namespace
+
+int main(int argc, char *argv[]) {
+  struct fuse_args arguments = FUSE_ARGS_INIT(argc, argv);
+  if (fuse_opt_parse(&arguments, &settings, OPTIONS, nullptr) != 0) {
+    return 2;
+  }
+  if (settings.store == nullptr || settings.sector_bytes == 0) {
+    fprintf(stderr,
+            "powercut_fs: error: --store names a folder, --sector-bytes is 1 or"
+            " more\n");
+    return 2;
+  }
+  /* The program may leave its working directory. */
+  settings.store = realpath(settings.store, nullptr);
+  if (settings.store == nullptr ||
+      !std::filesystem::is_directory(content(""))) {
+    fprintf(stderr,
+            "powercut_fs: error: --store has to be a folder with a folder"
+            " \"content\"\n");
+    return 2;
+  }
+  if (settings.settle != nullptr) {
+    return settle(strtoull(settings.settle, nullptr, 10));
+  }
+  if (access(pending().c_str(), F_OK) == 0) {
+    fprintf(stderr, "powercut_fs: error: %s is there: --settle ends a cut\n",
+            pending().c_str());
+    return 1;
+  }
+  umask(0);
+  fuse_opt_add_arg(&arguments, "-s");
+  fuse_opt_add_arg(&arguments, "-f");
+  return fuse_main(arguments.argc, arguments.argv, &OPERATIONS, nullptr);
+}

@@ -1,0 +1,157 @@
+"""Storage that loses power: a disk with a file system on it, or directFS; both are powercut_fs below."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
+from common import BUILD, DIES_WITH_US, Failure, Skip
+from data import last_lines
+from filesystem import KINDS, command, unmount
+
+PROGRAM = BUILD / "super/policy/powercut/powercut_fs"
+DISK_BYTES = 1 << 30
+# The largest write of directFS that is whole: the largest page.
+ATOMIC_BYTES = 65536
+DIRECTFS = "directfs"
+WAIT_SECONDS = 60
+
+
+def need_root():
+    """Skip where this cannot run."""
+    if os.geteuid() != 0:
+        raise Skip("cutting the power needs root, to mount file systems")
+    for device in ("/dev/fuse", "/dev/loop-control"):
+        if not os.access(device, os.W_OK):
+            raise Skip(f"cutting the power needs {device}")
+
+
+def wait_until(done, what):
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: not after {WAIT_SECONDS} s")
+        time.sleep(0.02)
+
+
+def is_mounted(folder):
+    """Also where nothing answers any more, and os.path.ismount() would say no."""
+    return any(line.split()[1] == str(folder) for line in Path("/proc/self/mounts").read_text().splitlines())
+
+
+class Storage:
+    """Storage in a folder: store/ is the medium, mount/ the file system that a server uses while the power is on.
+
+    The power goes off when the context ends, also when it failed; nothing stays mounted."""
+
+    def __init__(self, folder, kind):
+        self.folder = folder
+        self.kind = kind
+        self.store = folder / "store"
+        self.power = folder / "power"
+        self.mount = self.power if kind == DIRECTFS else folder / "mount"
+        self.log = folder / "powercut_fs.log"
+        self.process = None
+
+    def __enter__(self):
+        self.remove_mounts()
+        for folder in (self.store / "content", self.power, self.mount):
+            folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_):
+        self.remove_mounts()
+
+    def format(self):
+        """Make the medium new, with an empty file system."""
+        shutil.rmtree(self.store)
+        (self.store / "content").mkdir(parents=True)
+        if self.kind == DIRECTFS:
+            return
+        with open(self.store / "content/disk", "wb") as file:
+            file.truncate(DISK_BYTES)
+        self.start_power()
+        command(*KINDS[self.kind][0], self.attach())
+        self.switch_off()
+
+    def copy_medium(self, other):
+        """Take over the medium of another storage, whose power is off."""
+        shutil.rmtree(self.store)
+        command("cp", "--archive", "--sparse=always", other.store, self.store)
+
+    def start_power(self):
+        """The power only: what is on the disk is not mounted."""
+        options = [f"--atomic-bytes={ATOMIC_BYTES}"] if self.kind == DIRECTFS else []
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([*DIES_WITH_US, PROGRAM, f"--store={self.store}", *options, self.power],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True)  # fmt: skip
+
+        def is_on():
+            self.check_alive()
+            return is_mounted(self.power)
+
+        wait_until(is_on, "powercut_fs is mounted")
+
+    def check_alive(self):
+        if (status := self.process.poll()) is not None:
+            raise Failure(f"powercut_fs ended with status {status}; {self.log}:\n{last_lines(self.log)}")
+
+    def attach(self):
+        # What is written as a whole is as small as it can be: the more can be torn.
+        return command("losetup", "--find", "--show", "--direct-io=on", "--sector-size=512", self.power / "disk")
+
+    def switch_on(self):
+        """As a machine boots: the file system on the disk replays its journal."""
+        self.start_power()
+        if self.kind != DIRECTFS:
+            command("mount", "-o", KINDS[self.kind][1], self.attach(), self.mount)
+
+    def switch_off(self):
+        """As a machine shuts down: unmounted, and all of the disk's cache is written. After a cut nothing is."""
+        self.unmount()
+        wait_until(lambda: self.process.poll() is not None, "powercut_fs has ended")
+        status, self.process = self.process.returncode, None
+        if status:
+            raise Failure(f"powercut_fs ended with status {status}; {self.log}:\n{last_lines(self.log)}")
+
+    def control(self, text):
+        """Say when the power goes; see powercut_fs.cc."""
+        with open(self.power / ".powercut", "wb", buffering=0) as file:
+            file.write(text.encode())
+
+    def is_off(self):
+        return "power off" in (self.power / ".powercut").read_text()
+
+    def settle(self, seed):
+        """After a cut: let some of the interrupted writes survive; says what became of how many."""
+        text = command(PROGRAM, f"--store={self.store}", f"--settle={seed}")
+        return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+
+    def unmount(self):
+        if self.mount != self.power and is_mounted(self.mount):
+            unmount(self.mount)
+        self.detach()
+        if is_mounted(self.power):
+            unmount(self.power)
+
+    def detach(self):
+        """Of the loop devices those that are on our disk, by name: powercut_fs may be no more."""
+        for line in command("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").splitlines():
+            device, _, file = line.partition(" ")
+            if file.strip() == str(self.power / "disk"):
+                command("losetup", "--detach", device)
+
+    def remove_mounts(self):
+        """Leave nothing mounted and no process, whatever state it is in."""
+        try:
+            self.unmount()
+        finally:
+            if self.process:
+                self.process.kill()
+                self.process.wait()
+                self.process = None

@@ -1,0 +1,102 @@
+-- Transactions whose every effect can be told after a crash: transfers between accounts, with a journal of them.
+--
+--   sysbench powercut/transfers.lua --acknowledged=FOLDER --mysql-... --threads=N run
+--
+-- A client's transfers are numbered without a gap. What the server has committed is noted in FOLDER/<client>: each time
+-- COMMIT has returned, 8 bytes, the number of its last transfer (a double), by write(), so that they outlive the client.
+-- What has to hold at any time, and is checked by crash_check.py:
+--   * the balances' sum is 0, and each account's balance is what the journal says of it;
+--   * a client's journal has the transfers 1 to n, with n what was acknowledged, or one more.
+-- Rows change their length, a transaction in ten is rolled back, rows of some pages each come and go in documents: so that
+-- pages are split and merged, freed and used again.
+
+local ffi = require("ffi")
+
+ffi.cdef [[
+int transfers_creat(const char *, unsigned) __asm__("creat");
+int64_t transfers_pwrite(int, const void *, size_t, int64_t) __asm__("pwrite");
+]]
+
+sysbench.cmdline.options = {
+   accounts = {"number of accounts", 20000},
+   acknowledged = {"folder for what was acknowledged", ""},
+}
+
+local TABLES = {
+   {"accounts", ""},
+   {"accounts_compressed", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4"},
+}
+
+function prepare()
+   local connection = sysbench.sql.driver():connect()
+   for _, each in ipairs(TABLES) do
+      connection:query(([[CREATE TABLE %s (id INT PRIMARY KEY, balance BIGINT NOT NULL, note VARCHAR(1000) NOT NULL,
+                          KEY (balance)) %s]]):format(unpack(each)))
+      connection:bulk_insert_init(("INSERT INTO %s VALUES"):format(each[1]))
+      for id = 1, sysbench.opt.accounts do
+         connection:bulk_insert_next(("(%d, 0, '%s')"):format(id, ("."):rep(200)))
+      end
+      connection:bulk_insert_done()
+   end
+   connection:query([[CREATE TABLE journal (client INT, number BIGINT, place TINYINT, payer INT, payee INT, amount INT,
+                      PRIMARY KEY (client, number))]])
+   connection:query("CREATE TABLE documents (client INT, number BIGINT, content LONGBLOB, PRIMARY KEY (client, number))")
+end
+
+local connection, client, number, file
+local value = ffi.new("double[1]")
+
+function thread_init()
+   connection = sysbench.sql.driver():connect()
+   client = sysbench.tid + 1
+   number = tonumber(connection:query_row(("SELECT IFNULL(MAX(number), 0) FROM journal WHERE client = %d"):format(client)))
+   local path = ("%s/%d"):format(sysbench.opt.acknowledged, client)
+   file = ffi.C.transfers_creat(path, 384)
+   assert(file >= 0, path .. " cannot be created")
+   acknowledge()
+end
+
+function acknowledge()
+   value[0] = number
+   assert(ffi.C.transfers_pwrite(file, value, 8, 0) == 8)
+end
+
+function event()
+   local place = sysbench.rand.uniform(1, #TABLES)
+   local name = TABLES[place][1]
+   local payer = sysbench.rand.uniform(1, sysbench.opt.accounts)
+   local payee = sysbench.rand.uniform(1, sysbench.opt.accounts)
+   local amount = sysbench.rand.uniform(1, 1000)
+   local update = "UPDATE %s SET balance = balance + %d, note = REPEAT('%s', %d) WHERE id = %d"
+   connection:query("BEGIN")
+   -- In the order of their ids, so that there are no deadlocks.
+   local first, second = {payer, -amount}, {payee, amount}
+   if payer > payee then
+      first, second = second, first
+   end
+   for _, each in ipairs({first, second}) do
+      local letter = string.char(sysbench.rand.uniform(97, 122))
+      connection:query(update:format(name, each[2], letter, sysbench.rand.uniform(1, 1000), each[1]))
+   end
+   connection:query(("INSERT INTO journal VALUES (%d, %d, %d, %d, %d, %d)"):format(
+      client, number + 1, place, payer, payee, amount))
+   if number % 20 == 0 then
+      connection:query(("INSERT INTO documents VALUES (%d, %d, REPEAT('%d', %d))"):format(
+         client, number + 1, number % 10, sysbench.rand.uniform(1, 60000)))
+      connection:query(("DELETE FROM documents WHERE client = %d AND number <= %d"):format(client, number - 100))
+   end
+   if sysbench.rand.uniform(1, 10) == 1 then
+      connection:query("ROLLBACK")
+   else
+      connection:query("COMMIT")
+      number = number + 1
+      acknowledge()
+   end
+end
+
+function cleanup()
+   local connection = sysbench.sql.driver():connect()
+   for _, name in ipairs({"accounts", "accounts_compressed", "journal", "documents"}) do
+      connection:query("DROP TABLE IF EXISTS " .. name)
+   end
+end

@@ -1,0 +1,92 @@
+"""What is left after a crash: does the server start, is each page whole, is what was acknowledged there?"""
+
+import struct
+import subprocess
+
+from common import DIES_WITH_US, Failure
+from instance import DATABASE
+
+TABLES = ("accounts", "accounts_compressed", "journal", "documents")
+# Each row that one of them gives says what is wrong. moved is what the journal says of each account.
+STATEMENTS = f"""
+USE {DATABASE};
+CREATE TEMPORARY TABLE moved (PRIMARY KEY (place, id)) SELECT place, id, SUM(amount) AS balance FROM (
+  SELECT place, payer AS id, -amount AS amount FROM journal UNION ALL SELECT place, payee, amount FROM journal) sides
+  GROUP BY place, id;
+SELECT CONCAT('client ', client, ' has ', COUNT(*), ' transfers in the journal, and the last is ', MAX(number))
+  FROM journal GROUP BY client HAVING COUNT(*) <> MAX(number);
+""" + "".join(
+    f"""
+SELECT CONCAT('the balances of {table} add up to ', SUM(balance)) FROM {table} HAVING SUM(balance) <> 0;
+SELECT CONCAT('an account of {table}, ', id, ', has ', {table}.balance, '; the journal says ', IFNULL(moved.balance, 0))
+  FROM {table} LEFT JOIN moved USING (id) WHERE IFNULL(place, {place}) = {place}
+  AND {table}.balance <> IFNULL(moved.balance, 0) LIMIT 1;
+SELECT 'the index of {table} has other rows than it' FROM {table} FORCE INDEX (balance)
+  HAVING COUNT(balance) <> (SELECT COUNT(*) FROM {table} FORCE INDEX (PRIMARY));
+"""
+    for place, table in enumerate(TABLES[:2], start=1)
+)
+
+
+# A dump of a page, as upstream's error log has them, is not what somebody wants to read.
+MOST_CHARACTERS = 400
+
+
+class Lost(Exception):
+    """Something is not as it has to be; the text says what."""
+
+
+def acknowledged(folder):
+    """The number of each client's last transfer of which the server has said that it is committed."""
+    numbers = {}
+    for path in folder.iterdir():
+        if len(content := path.read_bytes()) == 8:
+            numbers[int(path.name)] = int(struct.unpack("d", content)[0])
+    return numbers
+
+
+def check_start(instance, options):
+    """Start the server: recovery has to succeed."""
+    try:
+        instance.start(options)
+    except Failure as failure:
+        raise Lost(f"the server does not start: {str(failure)[:MOST_CHARACTERS]}") from None
+
+
+def check_data(instance, numbers):
+    """What the clients were told, and what one transaction has done, is there as a whole or not at all."""
+    try:
+        for table in TABLES:
+            for _, _, kind, text in instance.sql(f"CHECK TABLE {DATABASE}.{table} EXTENDED"):
+                if kind != "status" or text != "OK":
+                    raise Lost(f"CHECK TABLE {table}: {kind}: {text}")
+        if found := instance.sql(STATEMENTS):
+            raise Lost("; ".join(row[0] for row in found))
+        rows = instance.sql(f"SELECT client, MAX(number) FROM {DATABASE}.journal GROUP BY client")
+        last = {int(client): int(number) for client, number in rows}
+        for client, number in numbers.items():
+            # The one after it may have been committed without an answer.
+            if last.get(client, 0) not in (number, number + 1):
+                raise Lost(f"client {client} was told that {number} is committed, and has {last.get(client, 0)}")
+        instance.stop()
+    except Failure as failure:
+        raise Lost(f"the server fails: {str(failure)[:MOST_CHARACTERS]}") from None
+
+
+def check_pages(instance):
+    """Each page of each file has its checksum. The server is stopped."""
+    program = instance.program.companion("innochecksum")
+    files = [path for pattern in ("ibdata*", "*.ibd", "undo_*", "*/*.ibd") for path in instance.data.glob(pattern)]
+    if len(files) < len(TABLES):
+        raise Failure(f"{instance.data} has only {len(files)} files to check")
+    for path in files:
+        result = subprocess.run([*DIES_WITH_US, program, path], capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise Lost(f"innochecksum {path.name}: {result.stderr.strip()[-MOST_CHARACTERS:]}")
+
+
+def check(instance, options, numbers):
+    """Raise Lost if something is; numbers is what the clients were told."""
+    check_start(instance, options)
+    check_data(instance, numbers)
+    check_pages(instance)
