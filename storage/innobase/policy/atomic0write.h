@@ -1,0 +1,203 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file policy/atomic0write.h
+Whether a data file's pages are written without the doublewrite buffer, and what
+makes that safe. */
+
+#ifndef atomic0write_h
+#define atomic0write_h
+
+#include <cstdint>
+
+namespace spw {
+
+/** innodb_use_atomic_writes. */
+enum class Atomic_writes : uint32_t {
+  /** All files use the doublewrite buffer, as upstream. */
+  OFF,
+  /** All files are written without; a file that cannot be is an error. */
+  ON,
+  /** Each file that can, as fast or faster, is written without. */
+  AUTO
+};
+
+/** What makes a page write whole: after a power cut the page is as before or as
+written. In the order in which they are chosen. */
+enum class Atomic_means : uint8_t {
+  NONE,
+  /** The file system's promise for this file, asked for by directFS's ioctl
+  (seed 004: "a special ioctl() is issued to switch on atomic writes"). */
+  IOCTL,
+  /** Untorn writes, RWF_ATOMIC of pwritev2(2), that the device makes whole. */
+  RWF,
+  /** RWF_ATOMIC that the file system makes whole by copy on write. */
+  RWF_COPY,
+  /** Each write of so many bytes is whole in a file system that writes data
+  through its journal or copies on write, without being asked. */
+  FILE_SYSTEM,
+  /** The page is not larger than what the device writes as a whole. */
+  SECTOR
+};
+
+/** What was found out about a file by trying, or by asking the kernel. */
+struct Atomic_findings {
+  /** The file is open for direct I/O: the page cache cannot split a page. */
+  bool is_direct;
+
+  /** directFS's ioctl succeeded on this file. */
+  bool ioctl_succeeds;
+
+  /** statx(2): stx_atomic_write_unit_min and _max, in bytes; 0 if there are
+  none. The mask's bit says nothing: ext4 sets it with 0 and 0. */
+  uint32_t unit_min_bytes;
+  uint32_t unit_max_bytes;
+
+  /** statx(2): stx_atomic_write_unit_max_opt, in bytes: up to here the device
+  does it and no copy is made; 0 is the same as the largest, or unknown. */
+  uint32_t unit_max_opt_bytes;
+
+  /** The block queue's atomic_write_unit_max_bytes: what the device below
+  writes as a whole; 0 if it does not promise any. */
+  uint32_t device_max_bytes;
+
+  /** A page was written with RWF_ATOMIC to a scratch file in that file system.
+  Only tried where the units say that it can be. */
+  bool rwf_succeeds;
+
+  /** The largest write that the file system makes whole without being asked, in
+  bytes; 0 if it makes none. */
+  uint32_t file_system_bytes;
+
+  /** What the device writes as a whole: its logical block size, in bytes. */
+  uint32_t sector_bytes;
+};
+
+/** What decide_atomic_means() decides on. */
+struct Atomic_input {
+  Atomic_writes setting;
+
+  /** innodb_use_atomic_writes_fs: file systems that make writes whole without
+  being asked are good enough. */
+  bool file_system_is_enough;
+
+  /** The file's pages, in bytes: a power of 2, 1,024 to 65,536. */
+  uint32_t page_bytes;
+
+  /** Pages are punched after they were compressed: they have other lengths. */
+  bool is_page_compressed;
+
+  Atomic_findings found;
+};
+
+/** Why a file is written as it is. */
+enum class Atomic_reason : uint8_t {
+  /** innodb_use_atomic_writes is OFF. */
+  OFF,
+  /** Pages are written whole, by the means that the output names. */
+  WHOLE,
+  /** Page-compressed: what is written has not the length of a page. */
+  PAGE_COMPRESSED,
+  /** Not open for direct I/O. */
+  NOT_DIRECT,
+  /** It can be, but by copies, which take longer than writing a page twice: two
+  to three times (measured: XFS, 16 KiB, random overwrites). With AUTO only. */
+  COPIES_ARE_SLOW,
+  /** It can be by the file system only, and innodb_use_atomic_writes_fs is
+  OFF. */
+  FILE_SYSTEM_NOT_ALLOWED,
+  /** The kernel says that it can be, and the page that was written to try it
+  was rejected. */
+  REJECTED,
+  /** The storage makes no write of that size whole. */
+  NOTHING_FOUND
+};
+
+/** What decide_atomic_means() says. */
+struct Atomic_output {
+  /** NONE: through the doublewrite buffer, unless it is refused. */
+  Atomic_means means;
+
+  /** With ON: the file must not be used. */
+  bool is_refused;
+
+  Atomic_reason reason;
+};
+
+/** @param[in]  found       what was found out about the file
+@param[in]  page_bytes  see Atomic_input
+@return whether the kernel says that a page can be written with RWF_ATOMIC; that
+it has a length of a power of 2 and a place that is a multiple of it, as that
+flag requires, is so for every page */
+constexpr bool units_hold_page(const Atomic_findings &found,
+                               uint32_t page_bytes) {
+  return 0 < found.unit_min_bytes && found.unit_min_bytes <= page_bytes &&
+         page_bytes <= found.unit_max_bytes;
+}
+
+/** @param[in]  found       what was found out about a file whose units hold a
+                            page
+@param[in]  page_bytes  see Atomic_input
+@return whether the device itself writes the page as a whole */
+constexpr bool device_holds_page(const Atomic_findings &found,
+                                 uint32_t page_bytes) {
+  return page_bytes <= found.device_max_bytes &&
+         (found.unit_max_opt_bytes == 0 ||
+          page_bytes <= found.unit_max_opt_bytes);
+}
+
+/** Decide how a file's pages are written.
+@param[in]  input  what is asked for and what was found out
+@return the means and the reason */
+constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
+  const Atomic_findings &found = input.found;
+  const bool is_on = input.setting == Atomic_writes::ON;
+
+  if (input.setting == Atomic_writes::OFF) {
+    return {Atomic_means::NONE, false, Atomic_reason::OFF};
+  }
+  if (input.is_page_compressed) {
+    return {Atomic_means::NONE, false, Atomic_reason::PAGE_COMPRESSED};
+  }
+
+  /* What is said at the end if nothing holds: the last that nearly did. */
+  Atomic_reason reason = Atomic_reason::NOTHING_FOUND;
+  const bool units_hold = units_hold_page(found, input.page_bytes);
+
+  if (!found.is_direct) {
+    reason = Atomic_reason::NOT_DIRECT;
+  } else if (found.ioctl_succeeds) {
+    return {Atomic_means::IOCTL, false, Atomic_reason::WHOLE};
+  } else if (units_hold && !found.rwf_succeeds) {
+    reason = Atomic_reason::REJECTED;
+  } else if (units_hold && device_holds_page(found, input.page_bytes)) {
+    return {Atomic_means::RWF, false, Atomic_reason::WHOLE};
+  } else if (units_hold && is_on) {
+    return {Atomic_means::RWF_COPY, false, Atomic_reason::WHOLE};
+  } else if (units_hold) {
+    reason = Atomic_reason::COPIES_ARE_SLOW;
+  }
+
+  if (input.page_bytes <= found.file_system_bytes) {
+    if (input.file_system_is_enough) {
+      return {Atomic_means::FILE_SYSTEM, false, Atomic_reason::WHOLE};
+    }
+    reason = Atomic_reason::FILE_SYSTEM_NOT_ALLOWED;
+  }
+
+  if (found.is_direct && input.page_bytes <= found.sector_bytes) {
+    return {Atomic_means::SECTOR, false, Atomic_reason::WHOLE};
+  }
+  return {Atomic_means::NONE, is_on, reason};
+}
+
+}  // namespace spw
+
+#endif /* atomic0write_h */

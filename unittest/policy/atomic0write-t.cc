@@ -1,0 +1,240 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "policy/atomic0write.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace spw {
+namespace {
+
+constexpr uint32_t PAGE_BYTES = 16384;
+
+/** A disk without any promise: ext4 on it, as it was found. */
+constexpr Atomic_findings ORDINARY{.is_direct = true,
+                                   .ioctl_succeeds = false,
+                                   .unit_min_bytes = 0,
+                                   .unit_max_bytes = 0,
+                                   .unit_max_opt_bytes = 0,
+                                   .device_max_bytes = 0,
+                                   .rwf_succeeds = false,
+                                   .file_system_bytes = 0,
+                                   .sector_bytes = 512};
+
+Atomic_findings xfs_copies() {
+  Atomic_findings found = ORDINARY;
+  found.unit_min_bytes = 4096;
+  found.unit_max_bytes = 2097152;
+  found.rwf_succeeds = true;
+  return found;
+}
+
+Atomic_findings xfs_device() {
+  Atomic_findings found = xfs_copies();
+  found.device_max_bytes = 65536;
+  found.unit_max_opt_bytes = 65536;
+  return found;
+}
+
+Atomic_output decide(Atomic_writes setting, const Atomic_findings &found,
+                     uint32_t page_bytes = PAGE_BYTES,
+                     bool file_system_is_enough = false) {
+  return decide_atomic_means({.setting = setting,
+                              .file_system_is_enough = file_system_is_enough,
+                              .page_bytes = page_bytes,
+                              .is_page_compressed = false,
+                              .found = found});
+}
+
+void expect(const Atomic_output &output, Atomic_means means, bool is_refused,
+            Atomic_reason reason) {
+  EXPECT_EQ(output.means, means);
+  EXPECT_EQ(output.is_refused, is_refused);
+  EXPECT_EQ(output.reason, reason);
+}
+
+TEST(AtomicWrite, AnOrdinaryDiskKeepsDoublewriteOrIsRefused) {
+  expect(decide(Atomic_writes::AUTO, ORDINARY), Atomic_means::NONE, false,
+         Atomic_reason::NOTHING_FOUND);
+  expect(decide(Atomic_writes::ON, ORDINARY), Atomic_means::NONE, true,
+         Atomic_reason::NOTHING_FOUND);
+}
+
+TEST(AtomicWrite, TheIoctlComesFirst) {
+  for (Atomic_findings found : {ORDINARY, xfs_copies(), xfs_device()}) {
+    found.ioctl_succeeds = true;
+    for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
+      expect(decide(setting, found), Atomic_means::IOCTL, false,
+             Atomic_reason::WHOLE);
+    }
+  }
+}
+
+TEST(AtomicWrite, ADeviceThatWritesPagesWholeIsTaken) {
+  for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
+    expect(decide(setting, xfs_device()), Atomic_means::RWF, false,
+           Atomic_reason::WHOLE);
+  }
+}
+
+TEST(AtomicWrite, CopiesAreTakenWhenToldToOnly) {
+  expect(decide(Atomic_writes::ON, xfs_copies()), Atomic_means::RWF_COPY, false,
+         Atomic_reason::WHOLE);
+  expect(decide(Atomic_writes::AUTO, xfs_copies()), Atomic_means::NONE, false,
+         Atomic_reason::COPIES_ARE_SLOW);
+
+  /* The device does it up to 8 KiB: larger pages are copied. */
+  Atomic_findings found = xfs_device();
+  found.unit_max_opt_bytes = 8192;
+  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+         Atomic_reason::COPIES_ARE_SLOW);
+  expect(decide(Atomic_writes::AUTO, found, 8192), Atomic_means::RWF, false,
+         Atomic_reason::WHOLE);
+
+  found = xfs_device();
+  found.device_max_bytes = 8192;
+  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+         Atomic_reason::COPIES_ARE_SLOW);
+}
+
+TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
+  Atomic_findings found = xfs_device();
+  found.rwf_succeeds = false;
+  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+         Atomic_reason::REJECTED);
+  expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+         Atomic_reason::REJECTED);
+}
+
+TEST(AtomicWrite, PagesOutsideOfTheUnitsAreNotWhole) {
+  Atomic_findings found = xfs_device();
+  found.unit_min_bytes = 8192;
+  found.unit_max_bytes = 16384;
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 4096).means, Atomic_means::NONE);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).means, Atomic_means::RWF);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 16384).means, Atomic_means::RWF);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 32768).means,
+            Atomic_means::NONE);
+}
+
+TEST(AtomicWrite, AFileSystemIsEnoughWhereItIsSaidSo) {
+  Atomic_findings found = ORDINARY;
+  found.file_system_bytes = PAGE_BYTES;
+  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+         Atomic_reason::FILE_SYSTEM_NOT_ALLOWED);
+  expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+         Atomic_reason::FILE_SYSTEM_NOT_ALLOWED);
+  /* Direct I/O is not what makes it whole. */
+  for (const bool is_direct : {true, false}) {
+    found.is_direct = is_direct;
+    expect(decide(Atomic_writes::AUTO, found, PAGE_BYTES, true),
+           Atomic_means::FILE_SYSTEM, false, Atomic_reason::WHOLE);
+  }
+  EXPECT_TRUE(
+      decide(Atomic_writes::ON, found, 2 * PAGE_BYTES, true).is_refused);
+}
+
+TEST(AtomicWrite, APageInASectorIsWhole) {
+  Atomic_findings found = ORDINARY;
+  found.sector_bytes = 4096;
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::SECTOR, false,
+         Atomic_reason::WHOLE);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).means, Atomic_means::NONE);
+  found.is_direct = false;
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
+         Atomic_reason::NOT_DIRECT);
+}
+
+/* Every combination of what can be found and asked for: what must hold
+whatever else is so. */
+TEST(AtomicWrite, WhateverIsFound) {
+  size_t n_whole = 0, n_refused = 0, n_doublewrite = 0;
+  const uint32_t sizes[] = {0, 512, 4096, 16384, 65536};
+
+  for (const auto setting :
+       {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
+    for (const uint32_t page_bytes : {1024u, 4096u, 16384u, 65536u}) {
+      for (uint32_t bits = 0; bits < 32; ++bits) {
+        for (const uint32_t unit_min : sizes) {
+          for (const uint32_t unit_max : sizes) {
+            for (const uint32_t unit_max_opt : sizes) {
+              for (const uint32_t device : sizes) {
+                for (const uint32_t other : sizes) {
+                  Atomic_input input{};
+                  input.setting = setting;
+                  input.page_bytes = page_bytes;
+                  input.file_system_is_enough = (bits & 1) != 0;
+                  input.is_page_compressed = (bits & 2) != 0;
+                  input.found = {.is_direct = (bits & 4) != 0,
+                                 .ioctl_succeeds = (bits & 8) != 0,
+                                 .unit_min_bytes = unit_min,
+                                 .unit_max_bytes = unit_max,
+                                 .unit_max_opt_bytes = unit_max_opt,
+                                 .device_max_bytes = device,
+                                 .rwf_succeeds = (bits & 16) != 0,
+                                 .file_system_bytes = other,
+                                 .sector_bytes = other};
+                  const auto output = decide_atomic_means(input);
+                  const bool is_whole = output.means != Atomic_means::NONE;
+                  n_whole += is_whole;
+                  n_refused += output.is_refused;
+                  n_doublewrite += !is_whole && !output.is_refused;
+
+                  ASSERT_EQ(is_whole, output.reason == Atomic_reason::WHOLE);
+                  if (is_whole) {
+                    ASSERT_FALSE(output.is_refused);
+                    ASSERT_FALSE(input.is_page_compressed);
+                    ASSERT_NE(setting, Atomic_writes::OFF);
+                  }
+                  if (output.is_refused) {
+                    ASSERT_EQ(setting, Atomic_writes::ON);
+                  }
+                  switch (output.means) {
+                    case Atomic_means::NONE:
+                      break;
+                    case Atomic_means::IOCTL:
+                      ASSERT_TRUE(input.found.ioctl_succeeds);
+                      break;
+                    case Atomic_means::RWF:
+                      ASSERT_LE(page_bytes, device);
+                      [[fallthrough]];
+                    case Atomic_means::RWF_COPY:
+                      ASSERT_TRUE(input.found.rwf_succeeds);
+                      ASSERT_GT(unit_min, 0u);
+                      ASSERT_LE(unit_min, page_bytes);
+                      ASSERT_LE(page_bytes, unit_max);
+                      break;
+                    case Atomic_means::FILE_SYSTEM:
+                      ASSERT_TRUE(input.file_system_is_enough);
+                      ASSERT_LE(page_bytes, other);
+                      break;
+                    case Atomic_means::SECTOR:
+                      ASSERT_LE(page_bytes, other);
+                  }
+                  if (output.means != Atomic_means::FILE_SYSTEM && is_whole) {
+                    ASSERT_TRUE(input.found.is_direct);
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_whole, 0u);
+  EXPECT_GT(n_refused, 0u);
+  EXPECT_GT(n_doublewrite, 0u);
+}
+
+}  // namespace
+}  // namespace spw
