@@ -1,0 +1,195 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file atomic/atomic0probe.cc
+What the kernel and the storage say, and show, of whole writes. */
+
+#include "atomic0probe.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace spw {
+
+namespace {
+
+/** directFS: _IOW(0x95, 2, unsigned), from seed 004's server. */
+constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
+
+/** linux/stat.h: the request, and where the answers are in struct statx. */
+constexpr unsigned STATX_ATOMIC = 0x10000;
+constexpr size_t STATX_BYTES = 256;
+constexpr size_t STATX_UNIT_MIN = 0xa8;
+constexpr size_t STATX_UNIT_MAX = 0xac;
+constexpr size_t STATX_UNIT_MAX_OPT = 0xb8;
+
+/** statfs(2): f_type. */
+constexpr long EXT4_MAGIC = 0xef53;
+constexpr long ZFS_MAGIC = 0x2fc12fc1;
+
+/** ioctl_iflags(2): FS_IOC_GETFLAGS, and the flag that chattr +j sets. */
+constexpr unsigned long GET_FLAGS = 0x80086601;
+constexpr unsigned long JOURNAL_DATA_FLAG = 0x4000;
+
+uint32_t number_at(const unsigned char *buffer, size_t place) {
+  uint32_t number;
+  memcpy(&number, buffer + place, sizeof(number));
+  return number;
+}
+
+/** A file descriptor that is closed with its scope. */
+class Descriptor {
+ public:
+  explicit Descriptor(int file) : m_file(file) {}
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor() {
+    if (m_file >= 0) {
+      close(m_file);
+    }
+  }
+  [[nodiscard]] int get() const { return m_file; }
+
+ private:
+  const int m_file;
+};
+
+}  // namespace
+
+Atomic_findings Atomic_prober::find(int file, const std::string &path,
+                                    uint32_t page_bytes) {
+  Atomic_findings found{};
+  struct stat status;
+  if (fstat(file, &status) != 0) {
+    return found;
+  }
+
+  found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0;
+  const unsigned on = 1;
+  found.ioctl_succeeds = ioctl(file, DIRECTFS_ATOMIC_WRITES, &on) == 0;
+
+  /* By number, as the C library's structure may end before these fields. */
+  alignas(8) unsigned char buffer[STATX_BYTES]{};
+  if (syscall(SYS_statx, file, "", AT_EMPTY_PATH, STATX_ATOMIC, buffer) == 0) {
+    found.unit_min_bytes = number_at(buffer, STATX_UNIT_MIN);
+    found.unit_max_bytes = number_at(buffer, STATX_UNIT_MAX);
+    found.unit_max_opt_bytes = number_at(buffer, STATX_UNIT_MAX_OPT);
+  }
+  if (units_hold_page(found, page_bytes)) {
+    const std::pair<dev_t, uint32_t> key{status.st_dev, page_bytes};
+    auto tried = m_tried.find(key);
+    if (tried == m_tried.end()) {
+      tried = m_tried.emplace(key, try_rwf(path, page_bytes)).first;
+    }
+    found.rwf_succeeds = tried->second;
+  }
+
+  found.device_max_bytes =
+      queue_value(status.st_dev, "atomic_write_unit_max_bytes");
+  found.sector_bytes = queue_value(status.st_dev, "logical_block_size");
+  found.file_system_bytes =
+      file_system_bytes(file, status.st_dev, status.st_blksize);
+  return found;
+}
+
+uint32_t Atomic_prober::queue_value(dev_t device,
+                                    const std::string &name) const {
+  const std::string folder = m_sysfs + "/dev/block/" +
+                             std::to_string(major(device)) + ":" +
+                             std::to_string(minor(device));
+  /* A partition has the queue of its disk, the folder above it. */
+  for (const char *queue : {"/queue/", "/../queue/"}) {
+    std::ifstream file{folder + queue + name};
+    uint32_t value;
+    if (file >> value) {
+      return value;
+    }
+  }
+  return 0;
+}
+
+uint32_t Atomic_prober::file_system_bytes(int file, dev_t device,
+                                          uint32_t block_bytes) const {
+  struct statfs system;
+  if (fstatfs(file, &system) != 0) {
+    return 0;
+  }
+  if (system.f_type == ZFS_MAGIC) {
+    /* The record size, of which each is a copy on write. */
+    return block_bytes;
+  }
+  if (system.f_type == EXT4_MAGIC) {
+    /* Each block of a write is in the journal by itself, so that one
+    transaction can end between two blocks of a page. */
+    unsigned long flags = 0;
+    const bool is_journaled =
+        journals_data(device) || (ioctl(file, GET_FLAGS, &flags) == 0 &&
+                                  (flags & JOURNAL_DATA_FLAG) != 0);
+    return is_journaled ? static_cast<uint32_t>(system.f_bsize) : 0;
+  }
+  return 0;
+}
+
+bool Atomic_prober::journals_data(dev_t device) const {
+  /* proc(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root
+  rw,errors=continue": the third is the device, the last the file system's own
+  options. */
+  std::ifstream mounts{m_mountinfo};
+  const std::string number =
+      std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words{line};
+    std::string id, parent, which, options;
+    words >> id >> parent >> which;
+    if (which != number) {
+      continue;
+    }
+    for (std::string word; words >> word;) {
+      options = word;
+    }
+    return ("," + options + ",").find(",data=journal,") != std::string::npos;
+  }
+  return false;
+}
+
+bool Atomic_prober::try_rwf(const std::string &path, uint32_t page_bytes) {
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const Descriptor file{
+      open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600)};
+  void *page = nullptr;
+  if (file.get() < 0 || posix_memalign(&page, page_bytes, page_bytes) != 0) {
+    return false;
+  }
+  memset(page, 0, page_bytes);
+  const struct iovec vector = {page, page_bytes};
+  bool is_taken = posix_fallocate(file.get(), 0, page_bytes) == 0;
+  /* Where nothing was written before, and over what was. */
+  for (unsigned i = 0; is_taken && i < 2; ++i) {
+    is_taken = pwritev2(file.get(), &vector, 1, 0, ATOMIC_RWF) ==
+               static_cast<ssize_t>(page_bytes);
+  }
+  free(page);
+  return is_taken;
+}
+
+}  // namespace spw

@@ -1,0 +1,148 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "atomic0probe.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace spw {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t PAGE_BYTES = 16384;
+constexpr long EXT4_MAGIC = 0xef53;
+
+/** A file in the folder for temporary files, and a sysfs and a list of
+mounts that say of it what a test wants. */
+class AtomicProbe : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = fs::temp_directory_path() / "atomic0probe-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    m_folder = name;
+    m_path = m_folder / "file";
+    std::ofstream(m_path) << "x";
+    struct stat status;
+    ASSERT_EQ(stat(m_path.c_str(), &status), 0);
+    m_device = std::to_string(major(status.st_dev)) + ":" +
+               std::to_string(minor(status.st_dev));
+    struct statfs system;
+    ASSERT_EQ(statfs(m_path.c_str(), &system), 0);
+    m_is_ext4 = system.f_type == EXT4_MAGIC;
+    m_block_bytes = static_cast<uint32_t>(system.f_bsize);
+  }
+
+  void TearDown() override { fs::remove_all(m_folder); }
+
+  void queue(const std::string &place, const std::string &name,
+             const std::string &value) {
+    const fs::path queue = m_folder / "sys/dev/block" / place / "queue";
+    fs::create_directories(queue);
+    std::ofstream(queue / name) << value << "\n";
+  }
+
+  void mounts(const std::string &text) {
+    std::ofstream(m_folder / "mountinfo") << text;
+  }
+
+  Atomic_findings find(int flags = O_RDWR) {
+    Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+    const int file = open(m_path.c_str(), flags);
+    EXPECT_GE(file, 0);
+    const auto found = prober.find(file, m_path, PAGE_BYTES);
+    close(file);
+    return found;
+  }
+
+  fs::path m_folder;
+  fs::path m_path;
+  std::string m_device;
+  bool m_is_ext4;
+  uint32_t m_block_bytes;
+};
+
+TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
+  const auto found = find();
+  EXPECT_FALSE(found.is_direct);
+  EXPECT_FALSE(found.ioctl_succeeds);
+  EXPECT_EQ(found.device_max_bytes, 0u);
+  EXPECT_EQ(found.sector_bytes, 0u);
+  EXPECT_EQ(found.file_system_bytes, 0u);
+  /* Only tried where it is promised. */
+  EXPECT_TRUE(!found.rwf_succeeds || units_hold_page(found, PAGE_BYTES));
+}
+
+TEST_F(AtomicProbe, DirectIoIsSeen) {
+  const int file = open(m_path.c_str(), O_RDWR | O_DIRECT);
+  if (file < 0) {
+    GTEST_SKIP() << "no direct I/O here";
+  }
+  close(file);
+  EXPECT_TRUE(find(O_RDWR | O_DIRECT).is_direct);
+}
+
+TEST_F(AtomicProbe, TheQueueOfADisk) {
+  queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  queue(m_device, "logical_block_size", "4096");
+  const auto found = find();
+  EXPECT_EQ(found.device_max_bytes, 65536u);
+  EXPECT_EQ(found.sector_bytes, 4096u);
+}
+
+TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
+  /* The kernel's folder of a partition is in that of its disk, and sysfs has a
+  link to it. */
+  fs::create_directories(m_folder / "sys/dev/block");
+  fs::create_directories(m_folder / "sys/devices/disk/part");
+  fs::create_directories(m_folder / "sys/devices/disk/queue");
+  std::ofstream(m_folder / "sys/devices/disk/queue/logical_block_size")
+      << "512\n";
+  fs::create_directory_symlink(fs::absolute(m_folder / "sys/devices/disk/part"),
+                               m_folder / "sys/dev/block" / m_device);
+  EXPECT_EQ(find().sector_bytes, 512u);
+}
+
+TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
+  queue(m_device, "atomic_write_unit_max_bytes", "many");
+  EXPECT_EQ(find().device_max_bytes, 0u);
+}
+
+TEST_F(AtomicProbe, DataInTheJournal) {
+  if (!m_is_ext4) {
+    GTEST_SKIP() << "not on ext4";
+  }
+  const std::string before = "1 0 0:1 / /proc rw - proc proc rw,data=journal\n";
+  mounts(before + "2 0 " + m_device +
+         " / / rw shared:1 - ext4 /dev/root rw,data=journal\n");
+  EXPECT_EQ(find().file_system_bytes, m_block_bytes);
+  mounts(before + "2 0 " + m_device +
+         " / / rw - ext4 /dev/root rw,data=journal,errors=continue\n");
+  EXPECT_EQ(find().file_system_bytes, m_block_bytes);
+  /* Of another file system, of another mode, of another option. */
+  mounts(before + "2 0 " + m_device + " / / rw - ext4 /dev/root rw\n");
+  EXPECT_EQ(find().file_system_bytes, 0u);
+  mounts(before + "2 0 " + m_device +
+         " / / rw - ext4 /dev/root rw,data=journal_async\n");
+  EXPECT_EQ(find().file_system_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace spw
