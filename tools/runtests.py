@@ -294,11 +294,11 @@ ALL = [
     ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release", long=False),
     ("server tests", python_tests(TOOLS / "server_tests")),
-    ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["test_journal"])),
-    ("power cuts", one(power_cuts)),
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
+    ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["test_journal"])),
+    ("power cuts", one(power_cuts)),
     ("benchmarks on servers", python_tests(REPO / "bench/server_tests", BENCH_TESTS)),
 ]
 BENCH = [("benchmarks on servers", python_tests(REPO / "bench/server_tests"))]
