@@ -5,7 +5,7 @@
                          power; no server
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
                          directory's way from stock to the fork and back, the development server, libaio made to fail,
-                         power cuts; unless the release build had to be compiled, what only a debug build can run; the
+                         what a journal makes whole; unless the release build had to be compiled, what only a debug build can run; the
                          benchmarks' workloads, and the first of their runner's tests
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
     runtests.py bench    all of the benchmarks' tests on servers
@@ -180,13 +180,6 @@ def check_patches():
     run_logged("check-patches", TOOLS / "patchqueue.py", "check")
 
 
-def power_cuts():
-    """Two of each configuration; of the one without the doublewrite buffer until a page is lost."""
-    output = run_logged("power-cuts", REPO / "powercut/powercut.py", "run", "--cuts", "2")
-    if skipped := re.search("skipped: (.*)", output):
-        raise Skip(skipped.group(1))
-
-
 def check_aio_arrays():
     """InnoDB's own AIO arrays, of every shape: reads complete, no context is left, depth does not cost."""
     aio_bench.run_checks()
@@ -298,7 +291,6 @@ ALL = [
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
     ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["test_journal"])),
-    ("power cuts", one(power_cuts)),
     ("benchmarks on servers", python_tests(REPO / "bench/server_tests", BENCH_TESTS)),
 ]
 BENCH = [("benchmarks on servers", python_tests(REPO / "bench/server_tests"))]
