@@ -5,8 +5,8 @@
                          power; no server
     runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
                          directory's way from stock to the fork and back, the development server, libaio made to fail,
-                         what a journal makes whole; unless the release build had to be compiled, what only a debug build
-                         can run; the benchmarks' workloads, and the first of their runner's tests
+                         what a journal makes whole; unless the release build had to be compiled, what only a debug
+                         build can run; the benchmarks' workloads, and the first of their runner's tests
     runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
     runtests.py bench    all of the benchmarks' tests on servers
     runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
