@@ -5,11 +5,14 @@
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
 set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
+  "${spw_innobase}/atomic/atomic0file.cc"
+  "${spw_innobase}/atomic/atomic0probe.cc"
   "${spw_innobase}/extend/extend0space.cc"
   "${spw_innobase}/extend/extend0thread.cc"
   "${spw_innobase}/flush/flush0delay.cc"
   "${spw_innobase}/flush/flush0disk.cc"
   "${spw_innobase}/flush/flush0round.cc"
+  "${spw_innobase}/redo/redo0direct.cc"
   "${spw_innobase}/stall/stall0stall.cc"
   "${spw_innobase}/status/status0vars.cc")
 target_sources(innobase PRIVATE ${spw_innobase_sources})

@@ -30,10 +30,7 @@ CONFIGURATIONS = REPO / "powercut/configurations.toml"
 SCRIPT = REPO / "powercut/transfers.lua"
 # The media are in memory: a thousand cuts shall not wear a disk, nor wait for it.
 FOLDER = Path("/dev/shm") / name_outside("powercut", REPO)
-PROGRAMS = {
-    "fork": BUILD / "fork/release/runtime_output_directory/mysqld",
-    "stock": BUILD / "stock/release/runtime_output_directory/mysqld",
-}
+PROGRAM = BUILD / "fork/release/runtime_output_directory/mysqld"
 PORT = 13890
 CLIENTS = 8
 # The load runs for some of that time, then the power is cut at one of so many writes of a page or more: in the middle
@@ -53,7 +50,7 @@ CUTS_TO_LOSE = 10
 def read_configurations():
     content = tomllib.loads(CONFIGURATIONS.read_text())
     for name, one in content["configurations"].items():
-        if unknown := set(one) - {"filesystem", "options", "loses", "server"}:
+        if unknown := set(one) - {"filesystem", "options", "loses", "counts"}:
             raise Failure(f"{CONFIGURATIONS}: {name}: nothing is called {', '.join(unknown)}")
         one["options"] = content["options"] | one.get("options", {})
     return content["configurations"]
@@ -67,7 +64,8 @@ class Cases:
         self.how = how
         self.options = configuration["options"]
         self.kind = configuration["filesystem"]
-        self.program = identify(PROGRAMS[configuration.get("server", "fork")])
+        self.counter = configuration.get("counts")
+        self.program = identify(PROGRAM)
         self.folder = FOLDER / name
         self.places = self.folder / "acknowledged"
 
@@ -108,6 +106,7 @@ class Cases:
                 if load.poll() is not None:
                     raise Failure(f"the load has ended; {log}:\n{data.last_lines(log)}")
                 instance.check_alive()
+                self.check_counter(instance)
                 if self.how == "cut":
                     cut(storage, chance.randrange(1, MOST_WRITES))
             finally:
@@ -116,6 +115,13 @@ class Cases:
                 load.kill()
                 load.wait()
         return verdict.acknowledged(self.places)
+
+    def check_counter(self, instance):
+        """That pages are written as this configuration is to show."""
+        if self.counter:
+            rows = instance.sql(f"SHOW GLOBAL STATUS LIKE '{self.counter}'")
+            if not any(int(value) for _, value in rows):
+                raise Failure(f"{self.name}: {self.counter} has counted nothing")
 
     def outcome(self, storage, numbers):
         """What is wrong with what is left, or None."""

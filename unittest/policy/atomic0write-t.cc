@@ -51,7 +51,7 @@ Atomic_output decide(Atomic_writes setting, const Atomic_findings &found,
   return decide_atomic_means({.setting = setting,
                               .file_system_is_enough = file_system_is_enough,
                               .page_bytes = page_bytes,
-                              .is_page_compressed = false,
+                              .is_native_aio = true,
                               .found = found});
 }
 
@@ -173,7 +173,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   input.setting = setting;
                   input.page_bytes = page_bytes;
                   input.file_system_is_enough = (bits & 1) != 0;
-                  input.is_page_compressed = (bits & 2) != 0;
+                  input.is_native_aio = (bits & 2) != 0;
                   input.found = {.is_direct = (bits & 4) != 0,
                                  .ioctl_succeeds = (bits & 8) != 0,
                                  .unit_min_bytes = unit_min,
@@ -192,7 +192,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   ASSERT_EQ(is_whole, output.reason == Atomic_reason::WHOLE);
                   if (is_whole) {
                     ASSERT_FALSE(output.is_refused);
-                    ASSERT_FALSE(input.is_page_compressed);
+                    ASSERT_TRUE(input.is_native_aio);
                     ASSERT_NE(setting, Atomic_writes::OFF);
                   }
                   if (output.is_refused) {
@@ -200,6 +200,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   }
                   switch (output.means) {
                     case Atomic_means::NONE:
+                    case Atomic_means::N:
                       break;
                     case Atomic_means::IOCTL:
                       ASSERT_TRUE(input.found.ioctl_succeeds);
@@ -234,6 +235,24 @@ TEST(AtomicWrite, WhateverIsFound) {
   EXPECT_GT(n_whole, 0u);
   EXPECT_GT(n_refused, 0u);
   EXPECT_GT(n_doublewrite, 0u);
+}
+
+TEST(AtomicWrite, APageCompressedPageKeepsDoublewrite) {
+  for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_means::N); ++i) {
+    const auto means = static_cast<Atomic_means>(i);
+    EXPECT_FALSE(page_is_written_whole(means, true));
+    EXPECT_EQ(page_is_written_whole(means, false), means != Atomic_means::NONE);
+    EXPECT_EQ(needs_rwf(means),
+              means == Atomic_means::RWF || means == Atomic_means::RWF_COPY);
+  }
+}
+
+TEST(AtomicWrite, ACopyFromBeforeTheCheckpointIsStale) {
+  EXPECT_TRUE(doublewrite_copy_is_stale(999, 1000));
+  EXPECT_FALSE(doublewrite_copy_is_stale(1000, 1000));
+  EXPECT_FALSE(doublewrite_copy_is_stale(1001, 1000));
+  /* The checkpoint is not known yet. */
+  EXPECT_FALSE(doublewrite_copy_is_stale(0, 0));
 }
 
 }  // namespace

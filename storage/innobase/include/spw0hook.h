@@ -19,13 +19,19 @@ The only door between upstream's files and ours: what the patches call. */
 #include <cstdint>
 #include <cstdio>
 
+#include "db0err.h"
 #include "sync0types.h"
 #include "ut0counting_semaphore.h"
 
+class IORequest;
 class THD;
+class buf_page_t;
 struct SHOW_VAR;
 struct dict_table_t;
+struct fil_node_t;
+struct fil_space_t;
 struct io_context;
+struct iocb;
 struct rw_lock_t;
 struct trx_t;
 
@@ -391,6 +397,150 @@ is held: the same, where the transaction changes many.
 @param[in,out]  trx    the transaction; leaves InnoDB (srv0conc.h) if it waits
 @param[in]      table  the table */
 void redo_delay_change(trx_t *trx, const dict_table_t *table);
+
+/* Atomic writes: atomic/atomic0file.cc */
+
+/** InnoDB's variables have been read: what innodb_use_atomic_writes = ON brings
+with it is set. Called once, by the thread that starts InnoDB.
+@param[in,out]  flush_method  innodb_flush_method, enum srv_unix_flush_t */
+void atomic_start(ulong *flush_method);
+
+/** A data file is about to become a tablespace, or to be opened as one.
+@param[in]  path      the file
+@param[in]  space_id  the tablespace
+@param[in]  flags     its flags
+@return DB_SUCCESS; DB_UNSUPPORTED if innodb_use_atomic_writes is ON and its
+pages would not be written whole, which the error log and a warning say */
+[[nodiscard]] dberr_t atomic_may_use(const char *path, uint32_t space_id,
+                                     uint32_t flags);
+
+/** The same for a file of the system tablespace or an undo tablespace, without
+which the server does not start.
+@param[in]  path   the file
+@param[in]  space  the tablespace; of any kind
+@return false if it is of these two and may not be used */
+[[nodiscard]] bool atomic_may_use_system(const char *path,
+                                         const fil_space_t *space);
+
+/** A data file has been opened: find out how its pages are written. The mutex
+of its shard is held.
+@param[in]  file  the file */
+void atomic_file_opened(const fil_node_t *file);
+
+/** A data file has been closed. The mutex of its shard is held.
+@param[in]  file  the file */
+void atomic_file_closed(const fil_node_t *file);
+
+/** Whether a page is written without the doublewrite buffer, and as a whole. It
+holds in the thread that asks until the end of the scope, in which it hands the
+write over to the kernel; in that scope it writes no other page. */
+class Atomic_page {
+ public:
+  /** @param[in]  page  the page, which is fixed for the write */
+  explicit Atomic_page(const buf_page_t *page);
+  ~Atomic_page();
+
+  Atomic_page(const Atomic_page &) = delete;
+  Atomic_page &operator=(const Atomic_page &) = delete;
+
+  [[nodiscard]] bool is_written_whole() const;
+};
+
+/** A request is about to be handed over to os_aio(), and its file is pinned. If
+it is the write of Atomic_page, it is prepared for that; the server stops if the
+file is not any more what Atomic_page has found.
+@param[in,out]  request  the request
+@param[in]      file     the file
+@param[in]      page     the page, or what else is the request's message */
+void atomic_request(IORequest *request, const fil_node_t *file,
+                    const void *page);
+
+/** A request of native AIO was prepared: if it is the write of Atomic_page and
+needs RWF_ATOMIC it has that.
+@param[in,out]  control  the request */
+void atomic_prepare(iocb *control);
+
+/** A request of native AIO has failed, when it was submitted or afterwards. The
+server stops if it is because the kernel has rejected RWF_ATOMIC.
+@param[in]  control  the request
+@param[in]  error    errno
+@param[in]  path     its file */
+void atomic_failed(const iocb *control, int error, const char *path);
+
+/** A request of native AIO was done in part, and its rest is about to be
+submitted. The server stops if it had RWF_ATOMIC.
+@param[in]  control  the request
+@param[in]  path     its file */
+void atomic_resubmitted(const iocb *control, const char *path);
+
+/** A synchronous write is due: if it is that of Atomic_page and needs
+RWF_ATOMIC, do it. The server stops if the kernel rejects that.
+@param[in]   file       the file
+@param[in]   buffer     what is written
+@param[in]   n_bytes    how much
+@param[in]   offset     where
+@param[out]  n_written  what pwritev2() has returned
+@return whether it is */
+bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
+                  ssize_t *n_written);
+
+/** @param[in]  copy  a page of the doublewrite buffer, at recovery
+@return whether it is from before the checkpoint, and so must not be put in the
+place of a corrupt page: that was not torn, or not by this write */
+[[nodiscard]] bool doublewrite_copy_is_stale(const unsigned char *copy);
+
+/** @return whether the doublewrite file has to be synced ahead of its pages'
+writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
+[[nodiscard]] bool doublewrite_needs_fsync();
+
+/** Print what makes pages whole, in the section FLUSHING AND STALLS of SHOW
+ENGINE INNODB STATUS; nothing if innodb_use_atomic_writes is OFF.
+@param[in,out]  file  where to print */
+void atomic_print(FILE *file);
+
+/* Direct I/O for the redo log: redo/redo0direct.cc */
+
+/** InnoDB's variables have been read. ALL_O_DIRECT becomes O_DIRECT, and redo
+log files are opened for direct I/O from here on. Called once, by the thread
+that starts InnoDB.
+@param[in,out]  flush_method  innodb_flush_method, enum srv_unix_flush_t and one
+more
+@return false if where the redo log is cannot do it, which the error log says:
+the server must not start */
+[[nodiscard]] bool flush_method_start(ulong *flush_method);
+
+/** @param[in]  flush_method  innodb_flush_method, as flush_method_start() has
+left it
+@return as it was set */
+[[nodiscard]] ulong flush_method_shown(ulong flush_method);
+
+/** @param[in]  purpose       what a file is opened for: OS_LOG_FILE, ...
+@param[in]  is_read_only  whether for reading only: that stays buffered
+@return whether it is opened for direct I/O because of ALL_O_DIRECT */
+[[nodiscard]] bool redo_is_direct(ulong purpose, bool is_read_only);
+
+/** A buffer that direct I/O takes, in the place of one that it may not take, as
+long as it lives; the same buffer without ALL_O_DIRECT. */
+class Redo_buffer {
+ public:
+  /** @param[in,out]  buffer   what is written, 512-byte blocks of redo
+  @param[in]      n_bytes  how much */
+  Redo_buffer(const unsigned char **buffer, size_t n_bytes);
+
+  /** The same for what is read. */
+  Redo_buffer(unsigned char **buffer, size_t n_bytes);
+
+  ~Redo_buffer();
+
+  Redo_buffer(const Redo_buffer &) = delete;
+  Redo_buffer &operator=(const Redo_buffer &) = delete;
+
+ private:
+  unsigned char *const m_original;
+  const size_t m_n_bytes;
+  unsigned char *m_aligned{nullptr};
+  bool m_is_read{false};
+};
 
 /* Extending ahead: extend/extend0thread.cc */
 

@@ -44,7 +44,8 @@ enum class Atomic_means : uint8_t {
   through its journal or copies on write, without being asked. */
   FILE_SYSTEM,
   /** The page is not larger than what the device writes as a whole. */
-  SECTOR
+  SECTOR,
+  N
 };
 
 /** What was found out about a file by trying, or by asking the kernel. */
@@ -91,8 +92,9 @@ struct Atomic_input {
   /** The file's pages, in bytes: a power of 2, 1,024 to 65,536. */
   uint32_t page_bytes;
 
-  /** Pages are punched after they were compressed: they have other lengths. */
-  bool is_page_compressed;
+  /** innodb_use_native_aio is in effect: each page is a write of its own.
+  Simulated AIO writes pages that are side by side in one. */
+  bool is_native_aio;
 
   Atomic_findings found;
 };
@@ -103,8 +105,8 @@ enum class Atomic_reason : uint8_t {
   OFF,
   /** Pages are written whole, by the means that the output names. */
   WHOLE,
-  /** Page-compressed: what is written has not the length of a page. */
-  PAGE_COMPRESSED,
+  /** Without native AIO a write can be of several pages. */
+  SIMULATED_AIO,
   /** Not open for direct I/O. */
   NOT_DIRECT,
   /** It can be, but by copies, which take longer than writing a page twice: two
@@ -117,7 +119,8 @@ enum class Atomic_reason : uint8_t {
   was rejected. */
   REJECTED,
   /** The storage makes no write of that size whole. */
-  NOTHING_FOUND
+  NOTHING_FOUND,
+  N
 };
 
 /** What decide_atomic_means() says. */
@@ -163,8 +166,8 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
   if (input.setting == Atomic_writes::OFF) {
     return {Atomic_means::NONE, false, Atomic_reason::OFF};
   }
-  if (input.is_page_compressed) {
-    return {Atomic_means::NONE, false, Atomic_reason::PAGE_COMPRESSED};
+  if (!input.is_native_aio) {
+    return {Atomic_means::NONE, is_on, Atomic_reason::SIMULATED_AIO};
   }
 
   /* What is said at the end if nothing holds: the last that nearly did. */
@@ -196,6 +199,37 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
     return {Atomic_means::SECTOR, false, Atomic_reason::WHOLE};
   }
   return {Atomic_means::NONE, is_on, reason};
+}
+
+/** Whether a page goes without the doublewrite buffer.
+@param[in]  means               of its file
+@param[in]  is_page_compressed  its table is page-compressed: what is written
+                                has not the length of a page, and the rest of
+                                the page is punched
+@return whether it does */
+constexpr bool page_is_written_whole(Atomic_means means,
+                                     bool is_page_compressed) {
+  return means != Atomic_means::NONE && !is_page_compressed;
+}
+
+/** @param[in]  means  of a file
+@return whether its pages have to be written with RWF_ATOMIC */
+constexpr bool needs_rwf(Atomic_means means) {
+  return means == Atomic_means::RWF || means == Atomic_means::RWF_COPY;
+}
+
+/** Whether a copy of a page in the doublewrite buffer must not be put in the
+page's place at recovery, although that is corrupt. A page is only torn if it
+was not synced to its file; so its oldest change was not behind a checkpoint,
+which syncs first, and the newest, which the copy that was written ahead of it
+has too, is not older. An older copy is one of an earlier write, and of what has
+changed since and is not in the redo log any more nothing is in it.
+@param[in]  copy_lsn        the copy's FIL_PAGE_LSN
+@param[in]  checkpoint_lsn  where recovery begins; 0 if that is not known
+@return whether it must not */
+constexpr bool doublewrite_copy_is_stale(uint64_t copy_lsn,
+                                         uint64_t checkpoint_lsn) {
+  return copy_lsn < checkpoint_lsn;
 }
 
 }  // namespace spw

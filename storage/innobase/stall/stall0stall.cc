@@ -311,6 +311,7 @@ static void print_flushing(FILE *file) {
   fprintf(file, "Flush list batches called %" PRIu64 "\n",
           flush_list_batches());
   ahead_flush_print(file);
+  atomic_print(file);
 }
 
 static void print_stalls(FILE *file) {

@@ -16,6 +16,7 @@ Our status variables, Innodb_*. */
 #include <iterator>
 
 #include "aio0array.h"
+#include "atomic0file.h"
 #include "extend0thread.h"
 #include "flush0round.h"
 #include "mysql/status_var.h"
@@ -42,6 +43,7 @@ struct Stall_values {
 struct Status_values {
   Aio_stats aio_read;
   Aio_stats aio_write;
+  Atomic_stats atomic;
   Redo_fill redo;
   Stall_values stalls[static_cast<size_t>(Stall::N)];
   Extend_work extended[static_cast<size_t>(Extender::N)];
@@ -83,6 +85,12 @@ static Status_values s_values;
   SPW_STATUS("ahead_flush_rounds_" name, \
              ahead_flush.rounds[size_t(Flush_reason::reason)])
 
+#define SPW_ATOMIC(name, means)                          \
+  SPW_STATUS("atomic_write_files_" name,                 \
+             atomic.files[size_t(Atomic_means::means)]), \
+      SPW_STATUS("atomic_write_pages_" name,             \
+                 atomic.pages[size_t(Atomic_means::means)])
+
 #define SPW_FLUSHED(name, cause)                           \
   SPW_STATUS("buffer_pool_flush_" name "_batches",         \
              flushed[size_t(Flush_cause::cause)].batches), \
@@ -117,6 +125,7 @@ static Stall_values stall_values(Stall kind) {
 int show_status_variables(THD *, SHOW_VAR *var, char *) {
   s_values.aio_read = aio_stats(Aio_kind::READ);
   s_values.aio_write = aio_stats(Aio_kind::WRITE);
+  s_values.atomic = atomic_stats();
   s_values.redo = redo_fill();
   for (size_t i = 0; i < std::size(s_values.stalls); ++i) {
     s_values.stalls[i] = stall_values(static_cast<Stall>(i));

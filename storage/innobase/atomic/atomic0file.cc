@@ -1,0 +1,424 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file atomic/atomic0file.cc
+Which data files are written without the doublewrite buffer, and their writes.
+
+A page that is written without needs that its write is whole. So whether it is
+(Atomic_page) holds for one call of dblwr::write() in one thread, in which the
+write is handed to the kernel, and is verified with the file open and pinned
+(atomic_request()). What is known of a file is known as long as it is open: the
+storage below a closed file may be another when it is opened again. */
+
+#include "atomic0file.h"
+
+#include <fcntl.h>
+#include <libaio.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cinttypes>
+#include <cstring>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "atomic0probe.h"
+#include "buf0buf.h"
+#include "buf0dblwr.h"
+#include "fil0fil.h"
+#include "fsp0fsp.h"
+#include "log0recv.h"
+#include "os0file.h"
+#include "spw0hook.h"
+#include "sql/current_thd.h"
+#include "sql/sql_error.h"
+#include "srv0srv.h"
+#include "ut0log.h"
+
+namespace spw {
+
+ulong use_atomic_writes = static_cast<ulong>(Atomic_writes::OFF);
+bool use_atomic_writes_fs = false;
+bool use_fallocate = false;
+bool doublewrite_fsync = false;
+
+namespace {
+
+/** What makes pages whole, as the monitor and the error log name it. */
+constexpr const char *MEANS[] = {
+    "the doublewrite buffer",      "directFS's ioctl",
+    "RWF_ATOMIC, by the device",   "RWF_ATOMIC, by copy on write",
+    "the file system, by journal", "the device's sector"};
+static_assert(std::size(MEANS) == static_cast<size_t>(Atomic_means::N));
+
+/** Why, where it is the doublewrite buffer. */
+constexpr const char *REASONS[] = {
+    "innodb_use_atomic_writes is OFF",
+    "its writes are whole",
+    "without native AIO a write can be of several pages"
+    " (innodb_use_native_aio)",
+    "it is not open for direct I/O (innodb_flush_method)",
+    "its file system would copy each page, which takes longer than to write it"
+    " twice; innodb_use_atomic_writes = ON takes it",
+    "it has only what its file system does by itself, and"
+    " innodb_use_atomic_writes_fs is OFF",
+    "the kernel says that its file system takes whole writes, and rejected one",
+    "nothing makes a write of a page whole"};
+static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
+
+const char *name_of(Atomic_means means) {
+  return MEANS[static_cast<size_t>(means)];
+}
+
+const char *sentence_of(Atomic_reason reason) {
+  return REASONS[static_cast<size_t>(reason)];
+}
+
+Atomic_writes setting() {
+  return srv_read_only_mode ? Atomic_writes::OFF
+                            : static_cast<Atomic_writes>(use_atomic_writes);
+}
+
+/** Leaf: nothing of InnoDB is called under these. */
+std::mutex s_prober_mutex;
+Atomic_prober s_prober;
+
+/** What the error log has said: device, page size, means, reason. */
+std::set<std::tuple<dev_t, uint32_t, Atomic_means, Atomic_reason>> s_said;
+
+std::shared_mutex s_files_mutex;
+
+struct Open_file {
+  Atomic_output output;
+  std::string path;
+};
+
+/** Of the files that are open. */
+std::unordered_map<const fil_node_t *, Open_file> s_files;
+
+std::atomic<uint64_t> s_pages[static_cast<size_t>(Atomic_means::N)];
+std::atomic<uint64_t> s_doublewrite_avoided;
+std::atomic<uint64_t> s_page_compressed;
+std::atomic<uint64_t> s_fallbacks;
+
+/** The page that this thread writes whole; see Atomic_page. */
+thread_local const buf_page_t *t_page = nullptr;
+
+/** This thread's next page write is to have RWF_ATOMIC. */
+thread_local bool t_is_rwf = false;
+
+/** Find out how a file's pages are written, and decide; the error log says it
+once for each kind.
+@param[in]  file        the file, open as it will be written
+@param[in]  path        its path
+@param[in]  page_bytes  its pages
+@return the decision */
+Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
+  struct stat status {};
+  fstat(file, &status);
+
+  std::unique_lock lock{s_prober_mutex};
+  const Atomic_output output =
+      decide_atomic_means({.setting = setting(),
+                           .file_system_is_enough = use_atomic_writes_fs,
+                           .page_bytes = page_bytes,
+                           .is_native_aio = srv_use_native_aio,
+                           .found = s_prober.find(file, path, page_bytes)});
+  const bool is_new =
+      s_said.emplace(status.st_dev, page_bytes, output.means, output.reason)
+          .second;
+  lock.unlock();
+
+  if (output.is_refused) {
+    ib::error() << "innodb_use_atomic_writes = ON: '" << path
+                << "' cannot be used, as its pages of " << page_bytes
+                << " bytes would not be written whole: "
+                << sentence_of(output.reason)
+                << ". AUTO uses the doublewrite buffer for it.";
+  } else if (is_new && output.means == Atomic_means::RWF_COPY) {
+    ib::warn() << "'" << path << "' and what else is on its file system, pages"
+               << " of " << page_bytes << " bytes: written whole by "
+               << name_of(output.means) << ". That has been two to three times"
+               << " as slow as the doublewrite buffer.";
+  } else if (is_new && output.means != Atomic_means::NONE) {
+    ib::info() << "'" << path << "' and what else is on its file system, pages"
+               << " of " << page_bytes << " bytes: written whole by "
+               << name_of(output.means) << ", without the doublewrite buffer.";
+  } else if (is_new) {
+    ib::info() << "'" << path << "' and what else is on its file system, pages"
+               << " of " << page_bytes << " bytes: through the doublewrite"
+               << " buffer, as " << sentence_of(output.reason) << ".";
+  }
+  return output;
+}
+
+/** Whether a tablespace has no pages that a torn write could harm: it is made
+anew when the server starts.
+@param[in]  space_id  the tablespace
+@return whether it is one for temporary tables */
+bool is_temporary(space_id_t space_id) {
+  return fsp_is_system_temporary(space_id);
+}
+
+/** @param[in]  file  a file
+@return what makes its pages whole; NONE if it is not open */
+Atomic_means means_of(const fil_node_t *file) {
+  std::shared_lock lock{s_files_mutex};
+  const auto found = s_files.find(file);
+  return found == s_files.end() ? Atomic_means::NONE
+                                : found->second.output.means;
+}
+
+/** The storage does not do what it did: stop, as a page may be torn. */
+[[noreturn]] void fail(const char *path, const char *what) {
+  ib::fatal(UT_LOCATION_HERE)
+      << "A page of '" << path << "' was to be written whole, and " << what
+      << ". The storage below has changed. The server stops, as the page is not"
+         " in the doublewrite buffer. Start it again: it finds out what the"
+         " storage does now; with innodb_use_atomic_writes = OFF it uses the"
+         " doublewrite buffer for all files.";
+}
+
+/** @param[in]  error  errno of a write
+@return whether the kernel has rejected the flag, and not failed to write */
+bool is_rejection(int error) { return error == EINVAL || error == EOPNOTSUPP; }
+
+}  // namespace
+
+void atomic_start(ulong *flush_method) {
+  if (setting() == Atomic_writes::ON) {
+    if (*flush_method != SRV_UNIX_O_DIRECT &&
+        *flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC) {
+      ib::warn() << "innodb_use_atomic_writes = ON: innodb_flush_method is"
+                    " O_DIRECT.";
+      *flush_method = SRV_UNIX_O_DIRECT;
+    }
+    if (!use_fallocate) {
+      ib::info() << "innodb_use_atomic_writes = ON: innodb_use_fallocate is"
+                    " ON.";
+      use_fallocate = true;
+    }
+    ib::info()
+        << "innodb_use_atomic_writes = ON: the doublewrite buffer is used"
+           " for page-compressed tables only.";
+  }
+  if (use_fallocate) {
+    tbsp_extend_and_initialize = false;
+  }
+}
+
+dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
+  if (setting() != Atomic_writes::ON || is_temporary(space_id)) {
+    return DB_SUCCESS;
+  }
+
+  const int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+  if (file < 0) {
+    /* Whoever is about to open it says why. */
+    return DB_SUCCESS;
+  }
+  const bool is_refused =
+      decide(file, path, page_size_t(flags).physical()).is_refused;
+  close(file);
+
+  if (!is_refused) {
+    return DB_SUCCESS;
+  }
+  if (THD *const thd = current_thd; thd != nullptr) {
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
+                        "InnoDB: innodb_use_atomic_writes = ON, and the storage"
+                        " of '%s' does not write whole pages.",
+                        path);
+  }
+  return DB_UNSUPPORTED;
+}
+
+bool atomic_may_use_system(const char *path, const fil_space_t *space) {
+  return (space->id != TRX_SYS_SPACE && !fsp_is_undo_tablespace(space->id)) ||
+         atomic_may_use(path, space->id, space->flags) == DB_SUCCESS;
+}
+
+void atomic_file_opened(const fil_node_t *file) {
+  if (setting() == Atomic_writes::OFF || is_temporary(file->space->id)) {
+    return;
+  }
+
+  const Atomic_output output =
+      decide(file->handle.m_file, file->name,
+             page_size_t(file->space->flags).physical());
+  if (output.is_refused) {
+    fail(file->name, "cannot be");
+  }
+  if (output.means == Atomic_means::NONE) {
+    s_fallbacks.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::unique_lock lock{s_files_mutex};
+  s_files.insert_or_assign(file, Open_file{output, file->name});
+}
+
+void atomic_file_closed(const fil_node_t *file) {
+  if (setting() != Atomic_writes::OFF) {
+    std::unique_lock lock{s_files_mutex};
+    s_files.erase(file);
+  }
+}
+
+Atomic_page::Atomic_page(const buf_page_t *page) {
+  ut_ad(t_page == nullptr);
+  if (setting() == Atomic_writes::OFF || is_temporary(page->id.space())) {
+    return;
+  }
+
+  fil_space_t *const space = page->get_space();
+  page_no_t page_no = page->page_no();
+  const Atomic_means means = means_of(space->get_file_node(&page_no));
+  if (page_is_written_whole(means, space->is_compressed())) {
+    t_page = page;
+  } else if (means != Atomic_means::NONE) {
+    s_page_compressed.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+Atomic_page::~Atomic_page() {
+  t_page = nullptr;
+  t_is_rwf = false;
+}
+
+bool Atomic_page::is_written_whole() const { return t_page != nullptr; }
+
+void atomic_request(IORequest *request, const fil_node_t *file,
+                    const void *page) {
+  if (t_page == nullptr) {
+    return;
+  }
+  ut_a(t_page == page);
+
+  const Atomic_means means = means_of(file);
+  if (means == Atomic_means::NONE) {
+    fail(file->name, "its file was closed and opened again, and cannot be now");
+  }
+  /* Its table may have become page-compressed meanwhile. */
+  request->clear_compressed();
+  t_is_rwf = needs_rwf(means);
+
+  s_pages[static_cast<size_t>(means)].fetch_add(1, std::memory_order_relaxed);
+  if (dblwr::is_enabled()) {
+    s_doublewrite_avoided.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void atomic_prepare(iocb *control) {
+  if (std::exchange(t_is_rwf, false)) {
+    control->aio_rw_flags = ATOMIC_RWF;
+  }
+}
+
+void atomic_failed(const iocb *control, int error, const char *path) {
+  if ((control->aio_rw_flags & ATOMIC_RWF) != 0 && is_rejection(error)) {
+    fail(path, "the kernel has rejected it");
+  }
+}
+
+void atomic_resubmitted(const iocb *control, const char *path) {
+  if ((control->aio_rw_flags & ATOMIC_RWF) != 0) {
+    fail(path, "the kernel has written a part of it");
+  }
+}
+
+bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
+                  ssize_t *n_written) {
+  if (!std::exchange(t_is_rwf, false)) {
+    return false;
+  }
+  const iovec vector = {buffer, n_bytes};
+  *n_written =
+      pwritev2(file, &vector, 1, static_cast<off_t>(offset), ATOMIC_RWF);
+  if (*n_written < 0 && is_rejection(errno)) {
+    fail("a data file", "the kernel has rejected it");
+  }
+  if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
+    fail("a data file", "the kernel has written a part of it");
+  }
+  return true;
+}
+
+bool doublewrite_copy_is_stale(const unsigned char *copy) {
+  return doublewrite_copy_is_stale(mach_read_from_8(copy + FIL_PAGE_LSN),
+                                   recv_sys->checkpoint_lsn);
+}
+
+bool doublewrite_needs_fsync() { return doublewrite_fsync; }
+
+Atomic_stats atomic_stats() {
+  Atomic_stats stats{};
+  for (size_t i = 0; i < std::size(stats.pages); ++i) {
+    stats.pages[i] = s_pages[i].load(std::memory_order_relaxed);
+  }
+  stats.doublewrite_avoided =
+      s_doublewrite_avoided.load(std::memory_order_relaxed);
+  stats.page_compressed = s_page_compressed.load(std::memory_order_relaxed);
+  stats.fallbacks = s_fallbacks.load(std::memory_order_relaxed);
+  std::shared_lock lock{s_files_mutex};
+  for (const auto &[file, open_file] : s_files) {
+    ++stats.files[static_cast<size_t>(open_file.output.means)];
+  }
+  return stats;
+}
+
+void atomic_print(FILE *file) {
+  if (setting() == Atomic_writes::OFF) {
+    return;
+  }
+  const Atomic_stats stats = atomic_stats();
+
+  fprintf(file, "%-32s%14s%14s\n", "Pages are made whole by", "open files",
+          "pages");
+  for (size_t i = 0; i < std::size(stats.files); ++i) {
+    if (static_cast<Atomic_means>(i) == Atomic_means::NONE) {
+      fprintf(file, "  %-30s%14" PRIu64 "%14s\n", MEANS[i], stats.files[i],
+              "-");
+    } else if (stats.files[i] != 0 || stats.pages[i] != 0) {
+      fprintf(file, "  %-30s%14" PRIu64 "%14" PRIu64 "\n", MEANS[i],
+              stats.files[i], stats.pages[i]);
+    }
+  }
+
+  constexpr size_t N_NAMED = 20;
+  std::vector<std::pair<std::string, Atomic_reason>> kept;
+  {
+    std::shared_lock lock{s_files_mutex};
+    for (const auto &[node, open_file] : s_files) {
+      if (open_file.output.means == Atomic_means::NONE) {
+        kept.emplace_back(open_file.path, open_file.output.reason);
+      }
+    }
+  }
+  std::sort(kept.begin(), kept.end());
+  for (size_t i = 0; i < std::min(kept.size(), N_NAMED); ++i) {
+    fprintf(file, "  %s: the doublewrite buffer, as %s\n",
+            kept[i].first.c_str(), sentence_of(kept[i].second));
+  }
+  if (kept.size() > N_NAMED) {
+    fprintf(file, "  and %zu other files: the doublewrite buffer\n",
+            kept.size() - N_NAMED);
+  }
+}
+
+}  // namespace spw

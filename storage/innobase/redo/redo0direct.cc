@@ -1,0 +1,123 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file redo/redo0direct.cc
+Direct I/O for the redo log: innodb_flush_method = ALL_O_DIRECT.
+
+Redo is written in blocks of 512 bytes, at any multiple of that, so that it
+takes a device whose logical block is not larger. Upstream hands over buffers
+that direct I/O does not take, such as a block on the stack. */
+
+#include "univ.i"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "log0types.h"
+#include "os0file.h"
+#include "spw0hook.h"
+#include "srv0srv.h"
+#include "ut0log.h"
+#include "ut0new.h"
+
+namespace spw {
+
+namespace {
+
+/** The value of innodb_flush_method after upstream's last. */
+constexpr ulong ALL_O_DIRECT = SRV_UNIX_O_DIRECT_NO_FSYNC + 1;
+
+/** Set once, before InnoDB opens a redo log file. */
+bool s_is_direct = false;
+
+/** Try to write a block of redo at its place with direct I/O, from memory that
+is aligned to a block and no further.
+@param[in]  folder  where redo log files are
+@return 0; errno if it failed */
+int try_direct(const char *folder) {
+  const int file =
+      open(folder, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+  if (file < 0) {
+    return errno;
+  }
+  constexpr size_t N_BYTES = 2 * OS_FILE_LOG_BLOCK_SIZE;
+  auto *const blocks =
+      static_cast<byte *>(ut::aligned_zalloc(N_BYTES, N_BYTES));
+  int error = posix_fallocate(file, 0, N_BYTES);
+  if (error == 0 && pwrite(file, blocks + OS_FILE_LOG_BLOCK_SIZE,
+                           OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE) !=
+                        static_cast<ssize_t>(OS_FILE_LOG_BLOCK_SIZE)) {
+    error = errno;
+  }
+  ut::aligned_free(blocks);
+  close(file);
+  return error;
+}
+
+}  // namespace
+
+bool flush_method_start(ulong *flush_method) {
+  s_is_direct = *flush_method == ALL_O_DIRECT;
+  if (!s_is_direct) {
+    return true;
+  }
+  *flush_method = SRV_UNIX_O_DIRECT;
+
+  if (const int error = try_direct(srv_log_group_home_dir); error != 0) {
+    ib::error() << "innodb_flush_method = ALL_O_DIRECT: '"
+                << srv_log_group_home_dir
+                << "' does not take direct I/O of the redo log's blocks of "
+                << OS_FILE_LOG_BLOCK_SIZE << " bytes (" << strerror(error)
+                << "), as where its device has logical blocks of 4096. Use"
+                   " O_DIRECT, with which the redo log is written through the"
+                   " page cache.";
+    return false;
+  }
+  return true;
+}
+
+ulong flush_method_shown(ulong flush_method) {
+  return s_is_direct ? ALL_O_DIRECT : flush_method;
+}
+
+bool redo_is_direct(ulong purpose, bool is_read_only) {
+  return s_is_direct && purpose == OS_LOG_FILE && !is_read_only;
+}
+
+Redo_buffer::Redo_buffer(const unsigned char **buffer, size_t n_bytes)
+    : m_original(const_cast<unsigned char *>(*buffer)), m_n_bytes(n_bytes) {
+  if (!s_is_direct ||
+      reinterpret_cast<uintptr_t>(m_original) % OS_FILE_LOG_BLOCK_SIZE == 0) {
+    return;
+  }
+  m_aligned = static_cast<unsigned char *>(
+      ut::aligned_alloc(n_bytes, OS_FILE_LOG_BLOCK_SIZE));
+  memcpy(m_aligned, m_original, n_bytes);
+  *buffer = m_aligned;
+}
+
+Redo_buffer::Redo_buffer(unsigned char **buffer, size_t n_bytes)
+    : Redo_buffer(const_cast<const unsigned char **>(buffer), n_bytes) {
+  m_is_read = true;
+}
+
+Redo_buffer::~Redo_buffer() {
+  if (m_aligned != nullptr) {
+    if (m_is_read) {
+      memcpy(m_original, m_aligned, m_n_bytes);
+    }
+    ut::aligned_free(m_aligned);
+  }
+}
+
+}  // namespace spw
