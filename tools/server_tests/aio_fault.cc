@@ -68,6 +68,7 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
   static const auto real = next<decltype(&io_submit)>("io_submit");
   static const auto fault = numbers<4>("AIO_FAULT_SUBMIT");
   static const auto partial = numbers<1>("AIO_FAULT_PARTIAL");
+  static const auto atomic = numbers<1>("AIO_FAULT_ATOMIC");
   static std::atomic<long> calls{0};
   static std::atomic<long> writes{0};
 
@@ -76,6 +77,11 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
     if (call >= fault[2] && call <= fault[3] && call % fault[1] == 0) {
       return -static_cast<int>(fault[0]);
     }
+  }
+
+  /* RWF_ATOMIC of linux/fs.h. */
+  if (atomic[0] != 0 && (iocbs[0]->aio_rw_flags & 0x40) != 0) {
+    return -static_cast<int>(atomic[0]);
   }
 
   if (partial[0] != 0 && n == 1 && iocbs[0]->aio_lio_opcode == IO_CMD_PWRITE &&

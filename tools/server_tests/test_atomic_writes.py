@@ -1,1 +1,277 @@
-"""placeholder"""
+"""Pages without the doublewrite buffer: on storage that writes them whole, and on none that does not."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from scratch import FORK, STOCK, Scratch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench/runner"))
+import filesystem
+
+SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
+ON = "--innodb-use-atomic-writes=ON"
+AUTO = "--innodb-use-atomic-writes=AUTO"
+REJECTED = 22
+PAGE_BYTES = 16384
+PAGE_NO, SPACE_ID = 4, 34
+ROOT_PAGE_NO = 4
+# What mysqld exits with after SIGABRT.
+ABORTED = 2
+FILL = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a CHAR(250) NOT NULL);
+INSERT INTO d.t (a) VALUES ('a'), ('a'), ('a'), ('a');
+INSERT INTO d.t (a) SELECT x.a FROM d.t x, d.t y, d.t z, d.t v, d.t w;
+"""
+ROWS = 4 + 4**5
+FLUSH = "FLUSH TABLES d.{0} FOR EXPORT; UNLOCK TABLES;"
+
+
+@contextlib.contextmanager
+def mounted(kind, *options):
+    """A file system on a loop device with these options; gives its path."""
+    with tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp") as folder:
+        folder = Path(folder)
+        with open(folder / "image", "wb") as file:
+            file.truncate(2 << 30)
+        make, mount_options = filesystem.KINDS[kind]
+        device = filesystem.command("losetup", "--find", "--show", *options, folder / "image")
+        mount = folder / "m"
+        try:
+            filesystem.command(*make, device)
+            mount.mkdir()
+            filesystem.command("mount", "-o", mount_options, device, mount)
+            try:
+                yield mount
+            finally:
+                filesystem.unmount(mount)
+        finally:
+            filesystem.command("losetup", "--detach", device)
+
+
+class AtomicWrites(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            raise unittest.SkipTest("mounting file systems needs root and /dev/loop-control")
+
+    def mount(self, kind, *options):
+        """A file system that the test has to itself."""
+        return self.enterContext(mounted(kind, *options))
+
+    def server(self, parent, *options):
+        scratch = self.enterContext(Scratch(str(parent)))
+        subprocess.run([*scratch.options(FORK), *options, "--initialize-insecure"], check=True)
+        return scratch
+
+    def status(self, scratch):
+        rows = scratch.sql("SHOW GLOBAL STATUS WHERE variable_name = 'Innodb_dblwr_pages_written' OR "
+                           "variable_name LIKE 'Innodb\\_atomic\\_write\\_%'")  # fmt: skip
+        return {name.removeprefix("Innodb_"): int(value) for name, value in (row.split() for row in rows.splitlines())}
+
+    def check(self, scratch, table="t", rows=ROWS):
+        self.assertEqual(scratch.sql(f"CHECK TABLE d.{table} EXTENDED").split()[-1], "OK")
+        self.assertEqual(int(scratch.sql(f"SELECT COUNT(*) FROM d.{table}")), rows)
+
+    def assert_does_not_start(self, scratch, *options):
+        """Gives what the error log says of it."""
+        begin = scratch.log.stat().st_size
+        status = subprocess.run([*scratch.options(FORK), *options], stdin=subprocess.DEVNULL, check=False).returncode
+        self.assertEqual(status, 1)
+        return scratch.log.read_text()[begin:]
+
+    def test_on(self):
+        """XFS copies each page. What cannot is refused; what needs the doublewrite buffer has it."""
+        xfs, ext4 = self.mount("xfs-reflink"), self.mount("ext4")
+        scratch = self.server(xfs)
+        other = f"--innodb-directories={ext4}"
+        scratch.start(FORK, ON, other, "--innodb-flush-method=fsync")
+        settings = scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate, @@innodb_doublewrite")
+        self.assertEqual(settings.split(), ["O_DIRECT", "1", "ON"])
+        scratch.sql(FILL + FLUSH.format("t"))
+        self.check(scratch)
+        status = self.status(scratch)
+        self.assertEqual(status["dblwr_pages_written"], 0)
+        self.assertEqual(status["atomic_write_files_doublewrite"], 0)
+        self.assertGreater(status["atomic_write_files_rwf_copy"], 3)
+        self.assertGreater(status["atomic_write_pages_rwf_copy"], 20)
+        self.assertEqual(status["atomic_write_pages_rwf_copy"], status["atomic_write_doublewrite_avoided"])
+        monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
+        self.assertRegex(monitor, r"RWF_ATOMIC, by copy on write +\d+ +\d+")
+        log = scratch.log.read_text()
+        self.assertEqual(log.count("written whole by RWF_ATOMIC, by copy on write"), 1)
+        self.assertIn("innodb_flush_method is O_DIRECT", log)
+
+        # Where nothing is written whole, and a page that is smaller than a block: refused, and nothing is left.
+        result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{ext4}'; SHOW WARNINGS")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("nothing makes a write of a page whole", scratch.log.read_text())
+        self.assertEqual(list(ext4.rglob("*.ibd")), [])
+        result = scratch.client("CREATE TABLE d.u (a INT) ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 1")
+        self.assertNotEqual(result.returncode, 0)
+        scratch.sql("CREATE TABLE d.u (a INT); INSERT INTO d.u VALUES (1); DROP TABLE d.u")
+
+        # Compressed pages of a block and more are whole; page-compressed ones go through the doublewrite buffer.
+        scratch.sql("CREATE TABLE d.z LIKE d.t; ALTER TABLE d.z ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 4;"
+                    "INSERT INTO d.z SELECT * FROM d.t;" + FLUSH.format("z"))  # fmt: skip
+        self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
+        scratch.sql("CREATE TABLE d.c (id INT PRIMARY KEY, a CHAR(250) NOT NULL) COMPRESSION = 'zlib';"
+                    "INSERT INTO d.c SELECT * FROM d.t;" + FLUSH.format("c"))  # fmt: skip
+        status = self.status(scratch)
+        self.assertGreater(status["dblwr_pages_written"], 0)
+        self.assertEqual(status["dblwr_pages_written"], status["atomic_write_page_compressed"])
+
+        # Exported and imported, undo tablespaces made and dropped, temporary tables.
+        scratch.sql("CREATE TABLE d.i LIKE d.t; ALTER TABLE d.i DISCARD TABLESPACE; FLUSH TABLES d.t FOR EXPORT;")
+        with scratch.session() as session:
+            session.stdin.write("FLUSH TABLES d.t FOR EXPORT; SELECT 1;\n")
+            session.stdin.flush()
+            session.stdout.readline()
+            for suffix in ("ibd", "cfg"):
+                shutil.copy(scratch.data / f"d/t.{suffix}", scratch.data / f"d/i.{suffix}")
+            session.stdin.close()
+        scratch.sql("ALTER TABLE d.i IMPORT TABLESPACE; UPDATE d.i SET a = 'i';"
+                    "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; ALTER UNDO TABLESPACE u SET INACTIVE;"
+                    "CREATE TEMPORARY TABLE d.x SELECT * FROM d.t;")  # fmt: skip
+
+        # Killed, and with each other setting.
+        scratch.sql("UPDATE d.t SET a = 'b'")
+        for options in ((ON,), (), (AUTO,), (ON, "--innodb-doublewrite=DETECT_ONLY"), ("--innodb-doublewrite=OFF", ON)):
+            scratch.end(signal.SIGKILL)
+            scratch.start(FORK, other, *options)
+            for table in "tzci":
+                self.check(scratch, table)
+            self.assertEqual(int(scratch.sql("SELECT COUNT(*) FROM d.t WHERE a = 'b'")), ROWS)
+            scratch.sql("UPDATE d.c SET a = UUID(); UPDATE d.z SET a = UUID(); UPDATE d.i SET a = UUID()")
+        self.assertEqual(scratch.end(), 0)
+
+    def test_page_sizes(self):
+        xfs = self.mount("xfs-reflink")
+        for page_bytes in (4096, 8192, 32768, 65536):
+            with self.subTest(page_bytes=page_bytes):
+                size = f"--innodb-page-size={page_bytes}"
+                scratch = self.server(xfs, size)
+                scratch.start(FORK, ON, size)
+                scratch.sql(FILL + FLUSH.format("t"))
+                status = self.status(scratch)
+                self.assertGreater(status["atomic_write_pages_rwf_copy"], 0)
+                self.assertEqual(status["dblwr_pages_written"], 0)
+                scratch.end(signal.SIGKILL)
+                scratch.start(FORK, ON, size)
+                self.check(scratch)
+                self.assertEqual(scratch.end(), 0)
+
+    def test_each_file_by_itself(self):
+        """Pages of a sector are whole on one of two disks. On that disk the redo log takes no direct I/O."""
+        small, large = self.mount("ext4", "--sector-size=512"), self.mount("ext4", "--sector-size=4096")
+        options = ["--innodb-page-size=4096", f"--innodb-directories={large}"]
+        scratch = self.server(small, *options)
+        scratch.start(FORK, AUTO, *options)
+        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{large}';")
+        before = self.status(scratch)
+        scratch.sql("INSERT INTO d.u SELECT * FROM d.t;" + FLUSH.format("u"))
+        status = self.status(scratch)
+        self.assertEqual(status["atomic_write_files_sector"], 1)
+        self.assertGreater(status["atomic_write_files_doublewrite"], 3)
+        self.assertGreaterEqual(status["atomic_write_pages_sector"], 60)
+        self.assertGreater(status["dblwr_pages_written"], before["dblwr_pages_written"])
+        monitor = scratch.sql("SHOW ENGINE INNODB STATUS").replace("\\n", "\n")
+        kept = re.findall(r"^  (\S+): the doublewrite buffer", monitor, re.MULTILINE)
+        self.assertIn("./d/t.ibd", kept)
+        self.assertFalse([path for path in kept if path.endswith("u.ibd")])
+        scratch.end(signal.SIGKILL)
+        self.assertIn("cannot be used", self.assert_does_not_start(scratch, ON, *options))
+        scratch.start(FORK, *options)
+        self.check(scratch, "u")
+        self.assertEqual(scratch.end(), 0)
+
+        log = self.assert_does_not_start(scratch, "--innodb-flush-method=ALL_O_DIRECT", *options,
+                                         f"--innodb-log-group-home-dir={large}")  # fmt: skip
+        self.assertIn("does not take direct I/O of the redo log's blocks of 512 bytes", log)
+
+    def test_rejected(self):
+        """The kernel rejects what it took before, or writes a part: the server stops.
+        It has lost nothing, but for a page that is on the disk in part."""
+        library = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp"))) / "aio_fault.so"
+        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run([*compiler, SOURCE, "-o", library], check=True)
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK, ON)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        faults = {"AIO_FAULT_ATOMIC": (str(REJECTED), "the kernel has rejected it"),
+                  "AIO_FAULT_PARTIAL": ("1", "the kernel has written a part of it")}  # fmt: skip
+        for fault, (value, message) in faults.items():
+            begin = scratch.log.stat().st_size
+            # It may get so far that it answers.
+            with contextlib.suppress(AssertionError):
+                scratch.start(FORK, ON, environment={"LD_PRELOAD": str(library), fault: value})
+                scratch.client("UPDATE d.t SET a = UUID();" + FLUSH.format("t"))
+            self.assertEqual(scratch.process.wait(30), ABORTED)
+            self.assertIn(message, scratch.log.read_text()[begin:])
+            if fault == "AIO_FAULT_ATOMIC":
+                scratch.start(FORK)
+                self.check(scratch)
+                self.assertEqual(scratch.end(), 0)
+
+    def test_stale_copy(self):
+        """A page that is corrupt, with a copy from before the checkpoint: that is not put in its place. Stock does."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK)
+        scratch.sql(FILL + FLUSH.format("t"))
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, ON)
+        scratch.sql("UPDATE d.t SET a = 'b'; SET GLOBAL innodb_fast_shutdown = 0")
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, ON)
+        # Of another page, so that recovery has to do with this file.
+        scratch.sql("UPDATE d.t SET a = 'c' ORDER BY id DESC LIMIT 1")
+        scratch.end(signal.SIGKILL)
+
+        page_no = self.copies(scratch, space)[0]
+        with open(scratch.data / "d/t.ibd", "r+b") as file:
+            file.seek(page_no * PAGE_BYTES + PAGE_BYTES // 2)
+            file.write(bytes(PAGE_BYTES // 4))
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+
+        restored = f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer"
+        scratch.log.unlink()
+        scratch.start(STOCK, "--log-error-verbosity=3")
+        self.assertIn(restored, scratch.log.read_text())
+        self.assertGreater(int(scratch.sql("SELECT COUNT(*) FROM d.t WHERE a = 'a'")), 0)
+        scratch.end(signal.SIGKILL)
+
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        scratch.log.unlink()
+        scratch.start(FORK, "--log-error-verbosity=3")
+        scratch.client("CHECK TABLE d.t EXTENDED")
+        self.assertNotIn(restored, scratch.log.read_text())
+        self.assertIn(f"page number={page_no}]", scratch.log.read_text())
+
+    def copies(self, scratch, space):
+        """Pages of rows of a tablespace that the doublewrite files have copies of."""
+        found = []
+        for path in scratch.data.glob("*.dblwr"):
+            content = path.read_bytes()
+            for begin in range(0, len(content) - PAGE_BYTES + 1, PAGE_BYTES):
+                page = content[begin : begin + PAGE_BYTES]
+                number, owner = (int.from_bytes(page[at : at + 4], "big") for at in (PAGE_NO, SPACE_ID))
+                if owner == space and number > ROOT_PAGE_NO:
+                    found.append(number)
+        self.assertTrue(found)
+        return sorted(found)
+
+
+if __name__ == "__main__":
+    unittest.main()

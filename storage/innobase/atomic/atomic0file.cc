@@ -32,6 +32,7 @@ storage below a closed file may be another when it is opened again. */
 #include <cstring>
 #include <iterator>
 #include <mutex>
+#include <semaphore>
 #include <set>
 #include <shared_mutex>
 #include <string>
@@ -118,11 +119,21 @@ std::atomic<uint64_t> s_doublewrite_avoided;
 std::atomic<uint64_t> s_page_compressed;
 std::atomic<uint64_t> s_fallbacks;
 
+/** Writes with RWF_ATOMIC by copy on write that are under way, at most. XFS of
+Linux 6.18 comes to a standstill with many, as each holds room in its journal
+while it waits for the file's lock, and who has the lock waits for room: seen
+with 370, and a journal of 64 MB. Each may take a megabyte of that. */
+constexpr ptrdiff_t MOST_COPIES = 16;
+std::counting_semaphore<MOST_COPIES> s_copies{MOST_COPIES};
+
 /** The page that this thread writes whole; see Atomic_page. */
 thread_local const buf_page_t *t_page = nullptr;
 
 /** This thread's next page write is to have RWF_ATOMIC. */
 thread_local bool t_is_rwf = false;
+
+/** This thread has one of s_copies. */
+thread_local bool t_is_copy = false;
 
 /** Find out how a file's pages are written, and decide; the error log says it
 once for each kind.
@@ -299,6 +310,9 @@ Atomic_page::Atomic_page(const buf_page_t *page) {
 Atomic_page::~Atomic_page() {
   t_page = nullptr;
   t_is_rwf = false;
+  if (std::exchange(t_is_copy, false)) {
+    s_copies.release();
+  }
 }
 
 bool Atomic_page::is_written_whole() const { return t_page != nullptr; }
@@ -317,6 +331,10 @@ void atomic_request(IORequest *request, const fil_node_t *file,
   /* Its table may have become page-compressed meanwhile. */
   request->clear_compressed();
   t_is_rwf = needs_rwf(means);
+  if (means == Atomic_means::RWF_COPY) {
+    s_copies.acquire();
+    t_is_copy = true;
+  }
 
   s_pages[static_cast<size_t>(means)].fetch_add(1, std::memory_order_relaxed);
   if (dblwr::is_enabled()) {
@@ -327,6 +345,15 @@ void atomic_request(IORequest *request, const fil_node_t *file,
 void atomic_prepare(iocb *control) {
   if (std::exchange(t_is_rwf, false)) {
     control->aio_rw_flags = ATOMIC_RWF;
+    /* atomic_completed() gives it back. */
+    t_is_copy = false;
+  }
+}
+
+void atomic_completed(const iocb *control, const fil_node_t *file) {
+  if ((control->aio_rw_flags & ATOMIC_RWF) != 0 &&
+      means_of(file) == Atomic_means::RWF_COPY) {
+    s_copies.release();
   }
 }
 
