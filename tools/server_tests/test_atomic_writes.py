@@ -32,7 +32,6 @@ INSERT INTO d.t (a) VALUES ('a'), ('a'), ('a'), ('a');
 INSERT INTO d.t (a) SELECT x.a FROM d.t x, d.t y, d.t z, d.t v, d.t w;
 """
 ROWS = 4 + 4**5
-FLUSH = "FLUSH TABLES d.{0} FOR EXPORT; UNLOCK TABLES;"
 
 
 @contextlib.contextmanager
@@ -77,6 +76,18 @@ class AtomicWrites(unittest.TestCase):
                            "variable_name LIKE 'Innodb\\_atomic\\_write\\_%'")  # fmt: skip
         return {name.removeprefix("Innodb_"): int(value) for name, value in (row.split() for row in rows.splitlines())}
 
+    def flush(self, scratch, table):
+        """By the page cleaners with libaio, which the doublewrite buffer counts; then by a session with pwrite()."""
+        scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        for _ in range(600):
+            if scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'").split()[1] == "0":
+                break
+            scratch.sql("DO SLEEP(0.1)")
+        else:
+            self.fail("pages are still dirty")
+        scratch.sql(f"SET GLOBAL innodb_max_dirty_pages_pct = DEFAULT; UPDATE d.{table} SET a = CONCAT(a, 'x');"
+                    f"FLUSH TABLES d.{table} FOR EXPORT; UNLOCK TABLES")  # fmt: skip
+
     def check(self, scratch, table="t", rows=ROWS):
         self.assertEqual(scratch.sql(f"CHECK TABLE d.{table} EXTENDED").split()[-1], "OK")
         self.assertEqual(int(scratch.sql(f"SELECT COUNT(*) FROM d.{table}")), rows)
@@ -96,7 +107,8 @@ class AtomicWrites(unittest.TestCase):
         scratch.start(FORK, ON, other, "--innodb-flush-method=fsync")
         settings = scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate, @@innodb_doublewrite")
         self.assertEqual(settings.split(), ["O_DIRECT", "1", "ON"])
-        scratch.sql(FILL + FLUSH.format("t"))
+        scratch.sql(FILL)
+        self.flush(scratch, "t")
         self.check(scratch)
         status = self.status(scratch)
         self.assertEqual(status["dblwr_pages_written"], 0)
@@ -121,13 +133,15 @@ class AtomicWrites(unittest.TestCase):
 
         # Compressed pages of a block and more are whole; page-compressed ones go through the doublewrite buffer.
         scratch.sql("CREATE TABLE d.z LIKE d.t; ALTER TABLE d.z ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 4;"
-                    "INSERT INTO d.z SELECT * FROM d.t;" + FLUSH.format("z"))  # fmt: skip
+                    "INSERT INTO d.z SELECT * FROM d.t;")  # fmt: skip
+        self.flush(scratch, "z")
         self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
         scratch.sql("CREATE TABLE d.c (id INT PRIMARY KEY, a CHAR(250) NOT NULL) COMPRESSION = 'zlib';"
-                    "INSERT INTO d.c SELECT * FROM d.t;" + FLUSH.format("c"))  # fmt: skip
+                    "INSERT INTO d.c SELECT * FROM d.t;")  # fmt: skip
+        self.flush(scratch, "c")
         status = self.status(scratch)
         self.assertGreater(status["dblwr_pages_written"], 0)
-        self.assertEqual(status["dblwr_pages_written"], status["atomic_write_page_compressed"])
+        self.assertGreaterEqual(status["atomic_write_page_compressed"], status["dblwr_pages_written"])
 
         # Exported and imported, undo tablespaces made and dropped, temporary tables.
         scratch.sql("CREATE TABLE d.i LIKE d.t; ALTER TABLE d.i DISCARD TABLESPACE; FLUSH TABLES d.t FOR EXPORT;")
@@ -160,7 +174,8 @@ class AtomicWrites(unittest.TestCase):
                 size = f"--innodb-page-size={page_bytes}"
                 scratch = self.server(xfs, size)
                 scratch.start(FORK, ON, size)
-                scratch.sql(FILL + FLUSH.format("t"))
+                scratch.sql(FILL)
+                self.flush(scratch, "t")
                 status = self.status(scratch)
                 self.assertGreater(status["atomic_write_pages_rwf_copy"], 0)
                 self.assertEqual(status["dblwr_pages_written"], 0)
@@ -177,7 +192,8 @@ class AtomicWrites(unittest.TestCase):
         scratch.start(FORK, AUTO, *options)
         scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{large}';")
         before = self.status(scratch)
-        scratch.sql("INSERT INTO d.u SELECT * FROM d.t;" + FLUSH.format("u"))
+        scratch.sql("INSERT INTO d.u SELECT * FROM d.t;")
+        self.flush(scratch, "u")
         status = self.status(scratch)
         self.assertEqual(status["atomic_write_files_sector"], 1)
         self.assertGreater(status["atomic_write_files_doublewrite"], 3)
@@ -214,7 +230,7 @@ class AtomicWrites(unittest.TestCase):
             # It may get so far that it answers.
             with contextlib.suppress(AssertionError):
                 scratch.start(FORK, ON, environment={"LD_PRELOAD": str(library), fault: value})
-                scratch.client("UPDATE d.t SET a = UUID();" + FLUSH.format("t"))
+                scratch.client("UPDATE d.t SET a = UUID(); FLUSH TABLES d.t FOR EXPORT")
             self.assertEqual(scratch.process.wait(30), ABORTED)
             self.assertIn(message, scratch.log.read_text()[begin:])
             if fault == "AIO_FAULT_ATOMIC":
@@ -226,7 +242,8 @@ class AtomicWrites(unittest.TestCase):
         """A page that is corrupt, with a copy from before the checkpoint: that is not put in its place. Stock does."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK)
-        scratch.sql(FILL + FLUSH.format("t"))
+        scratch.sql(FILL)
+        self.flush(scratch, "t")
         space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
         self.assertEqual(scratch.end(), 0)
         scratch.start(FORK, ON)
