@@ -460,8 +460,8 @@ needs RWF_ATOMIC it has that.
 @param[in,out]  control  the request */
 void atomic_prepare(iocb *control);
 
-/** The kernel has reported a request of native AIO as done, or failed. Called by
-its segment's I/O thread, which holds no mutex; the file is still pinned.
+/** The kernel has reported a request of native AIO as done, or failed. Called
+by its segment's I/O thread, which holds no mutex; the file is still pinned.
 @param[in]  control  the request
 @param[in]  file     its file */
 void atomic_completed(const iocb *control, const fil_node_t *file);
