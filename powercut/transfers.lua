@@ -4,7 +4,7 @@
 --
 -- A client's transfers are numbered without a gap. What the server has committed is noted in FOLDER/<client>: each time
 -- COMMIT has returned, 8 bytes, the number of its last transfer (a double), by write(), so that they outlive the client.
--- What has to hold at any time, and is checked by crash_check.py:
+-- What has to hold at any time, and is checked by verdict.py:
 --   * the balances' sum is 0, and each account's balance is what the journal says of it;
 --   * a client's journal has the transfers 1 to n, with n what was acknowledged, or one more.
 -- Rows change their length, a transaction in ten is rolled back, rows of some pages each come and go in documents: so that

@@ -65,9 +65,10 @@ def unmount(mount):
 
 
 @contextlib.contextmanager
-def mounted(kind, size, folder):
-    """A new file system of that kind and size; gives the path where it is mounted while the context lasts."""
-    make, options = KINDS[kind]
+def mounted(kind, size, folder, *options):
+    """A new file system of that kind and size; gives the path where it is mounted while the context lasts. options are
+    losetup's."""
+    make, mount_options = KINDS[kind]
     if not shutil.which(make[0]):
         raise Failure(f"{make[0]} is not installed: make packages")
     remove(folder)
@@ -77,12 +78,12 @@ def mounted(kind, size, folder):
     try:
         # With its blocks, so that it is the inner file system that is measured and not the growth of the outer file.
         command("fallocate", "--length", size, image)
-        device = command("losetup", "--find", "--show", "--direct-io=on", image)
+        device = command("losetup", "--find", "--show", "--direct-io=on", *options, image)
         # A killed process may have left some on it, with another file.
         lift(Path(device))
         command(*make, device)
         mount.mkdir()
-        command("mount", "-o", options, device, mount)
+        command("mount", "-o", mount_options, device, mount)
         yield mount
     finally:
         remove(folder)
