@@ -25,6 +25,8 @@ REFUSED = "ERROR 1112 "
 PAGE_BYTES = 16384
 PAGE_NO, SPACE_ID = 4, 34
 ROOT_PAGE_NO = 4
+# Beside the doublewrite files, while these may have copies that are older than the page.
+MARK = "#spw_atomic_writes"
 # What mysqld exits with after SIGABRT.
 ABORTED = 2
 FILL = """
@@ -220,43 +222,88 @@ class AtomicWrites(unittest.TestCase):
                 self.assertEqual(scratch.end(), 0)
 
     def test_stale_copy(self):
-        """A page that is corrupt, with a copy from before the checkpoint: that is not put in its place. Stock does."""
+        """A page that is corrupt, and a copy of it from before the checkpoint. After a run without the doublewrite
+        buffer the copy may be of an earlier write: stock puts it in the page's place, and the fork does not. Without
+        such a run it does, as stock. A clean shutdown removes the copies."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK)
         scratch.sql(FILL)
         self.flush(scratch, "t")
         space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
         self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK, ON)
-        scratch.sql("UPDATE d.t SET a = 'b'; SET GLOBAL innodb_fast_shutdown = 0")
-        self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK, ON)
-        # Of another page, so that recovery has to do with this file.
-        scratch.sql("UPDATE d.t SET a = 'c' ORDER BY id DESC LIMIT 1")
-        scratch.end(signal.SIGKILL)
+        unmarked = scratch.path / "unmarked"
+        shutil.copytree(scratch.data, unmarked)
 
-        page_no = self.copies(scratch, space)[0]
-        with open(scratch.data / "d/t.ibd", "r+b") as file:
-            file.seek(page_no * PAGE_BYTES + PAGE_BYTES // 2)
-            file.write(bytes(PAGE_BYTES // 4))
-        kept = scratch.path / "kept"
-        shutil.copytree(scratch.data, kept)
+        scratch.start(FORK, ON)
+        self.assertTrue((scratch.data / MARK).exists())
+        scratch.sql("UPDATE d.t SET a = 'b'")
+        page_no = self.kill_behind_checkpoint(scratch, space)
+        marked = scratch.path / "marked"
+        shutil.copytree(scratch.data, marked)
 
         restored = f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer"
-        scratch.log.unlink()
-        scratch.start(STOCK, "--log-error-verbosity=3")
-        self.assertIn(restored, scratch.log.read_text())
+        self.assertIn(restored, self.recover(scratch, STOCK))
         # As one of the writes before the update has left it.
         self.assertGreater(int(scratch.sql("SELECT COUNT(*) FROM d.t WHERE a IN ('a', 'ax')")), 0)
         scratch.end(signal.SIGKILL)
 
         shutil.rmtree(scratch.data)
-        kept.rename(scratch.data)
+        marked.rename(scratch.data)
+        log = self.recover(scratch, FORK)
+        self.assertNotIn(restored, log)
+        self.assertIn(f"page number={page_no}]", log)
+        scratch.end(signal.SIGKILL)
+
+        shutil.rmtree(scratch.data)
+        shutil.copytree(unmarked, scratch.data)
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET a = 'b'")
+        page_no = self.kill_behind_checkpoint(scratch, space)
+        self.assertFalse((scratch.data / MARK).exists())
+        restored = f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer"
+        self.assertIn(restored, self.recover(scratch, FORK))
+        scratch.end(signal.SIGKILL)
+
+        shutil.rmtree(scratch.data)
+        unmarked.rename(scratch.data)
+        scratch.start(FORK, ON)
+        scratch.sql("SET GLOBAL innodb_fast_shutdown = 2")
+        self.assertEqual(scratch.end(), 0)
+        self.assertTrue((scratch.data / MARK).exists())
+        self.assertTrue(self.copies(scratch, space))
+        scratch.start(FORK)
+        self.assertEqual(scratch.end(), 0)
+        self.assertFalse((scratch.data / MARK).exists())
+        self.assertEqual(list(scratch.data.glob("*dblwr")), [])
+        scratch.start(STOCK)
+        self.check(scratch)
+        self.assertEqual(scratch.end(), 0)
+
+    def kill_behind_checkpoint(self, scratch, space):
+        """Kills a server when a checkpoint has gone past all copies, and another page has changed, so that recovery
+        has to do with the file; then corrupts a page of which there is a copy."""
+        self.flush(scratch, "t")
+        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        for _ in range(600):
+            if int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_checkpoint_lsn'").split()[1]) >= lsn:
+                break
+            scratch.sql("DO SLEEP(0.1)")
+        else:
+            self.fail("no checkpoint")
+        scratch.sql("UPDATE d.t SET a = 'c' ORDER BY id DESC LIMIT 1")
+        scratch.end(signal.SIGKILL)
+        page_no = self.copies(scratch, space)[0]
+        with open(scratch.data / "d/t.ibd", "r+b") as file:
+            file.seek(page_no * PAGE_BYTES + PAGE_BYTES // 2)
+            file.write(bytes(PAGE_BYTES // 4))
+        return page_no
+
+    def recover(self, scratch, server):
+        """Gives what the error log says of it, and of the table."""
         scratch.log.unlink()
-        scratch.start(FORK, "--log-error-verbosity=3")
+        scratch.start(server, "--log-error-verbosity=3")
         scratch.client("CHECK TABLE d.t EXTENDED")
-        self.assertNotIn(restored, scratch.log.read_text())
-        self.assertIn(f"page number={page_no}]", scratch.log.read_text())
+        return scratch.log.read_text()
 
     def copies(self, scratch, space):
         """Pages of rows of a tablespace that the doublewrite files have copies of."""

@@ -491,9 +491,15 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
                   ssize_t *n_written);
 
 /** @param[in]  copy  a page of the doublewrite buffer, at recovery
-@return whether it is from before the checkpoint, and so must not be put in the
-place of a corrupt page: that was not torn, or not by this write */
+@return whether it is from before the checkpoint, while pages were written
+without the doublewrite buffer since the last clean shutdown: it must not be put
+in the place of a corrupt page, as it may be of an earlier write */
 [[nodiscard]] bool doublewrite_copy_is_stale(const unsigned char *copy);
+
+/** InnoDB has shut down, and the doublewrite files are closed: if pages were
+written without them, and all is flushed, they are removed, so that no server
+finds a page's earlier write there. */
+void atomic_shutdown();
 
 /** @return whether the doublewrite file has to be synced ahead of its pages'
 writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
