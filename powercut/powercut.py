@@ -39,6 +39,7 @@ LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS = 1.0, 3.0
 PAGE_BYTES = 16384
 MOST_WRITES = 300
 CUT_SECONDS = 10
+COUNTER_SECONDS = 30
 # Recovery takes a second or two; where it meets torn pages upstream's can wait for ever.
 START_SECONDS = 60
 # Of each cut so many outcomes are looked at: the same interrupted writes, other survivors.
@@ -106,7 +107,7 @@ class Cases:
                 if load.poll() is not None:
                     raise Failure(f"the load has ended; {log}:\n{data.last_lines(log)}")
                 instance.check_alive()
-                self.check_counter(instance)
+                self.wait_for_counter(instance)
                 if self.how == "cut":
                     cut(storage, chance.randrange(1, MOST_WRITES))
             finally:
@@ -116,12 +117,15 @@ class Cases:
                 load.wait()
         return verdict.acknowledged(self.places)
 
-    def check_counter(self, instance):
-        """That pages are written as this configuration is to show."""
-        if self.counter:
-            rows = instance.sql(f"SHOW GLOBAL STATUS LIKE '{self.counter}'")
-            if not any(int(value) for _, value in rows):
+    def wait_for_counter(self, instance):
+        """Until pages are written as this configuration is to show."""
+        deadline = time.monotonic() + COUNTER_SECONDS
+        while self.counter and not any(
+            int(value) for _, value in instance.sql(f"SHOW GLOBAL STATUS LIKE '{self.counter}'")
+        ):
+            if time.monotonic() > deadline:
                 raise Failure(f"{self.name}: {self.counter} has counted nothing")
+            time.sleep(0.1)
 
     def outcome(self, storage, numbers):
         """What is wrong with what is left, or None."""
