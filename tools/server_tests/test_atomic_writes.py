@@ -75,10 +75,10 @@ class AtomicWrites(unittest.TestCase):
         self.assertEqual(scratch.sql(f"CHECK TABLE d.{table} EXTENDED").split()[-1], "OK")
         self.assertEqual(int(scratch.sql(f"SELECT COUNT(*) FROM d.{table}")), rows)
 
-    def assert_does_not_start(self, scratch, *options):
+    def assert_does_not_start(self, scratch, *options, server=FORK):
         """Gives what the error log says of it."""
-        begin = scratch.log.stat().st_size
-        status = subprocess.run([*scratch.options(FORK), *options], stdin=subprocess.DEVNULL, check=False).returncode
+        begin = scratch.log.stat().st_size if scratch.log.exists() else 0
+        status = subprocess.run([*scratch.options(server), *options], stdin=subprocess.DEVNULL, check=False).returncode
         self.assertEqual(status, 1)
         return scratch.log.read_text()[begin:]
 
@@ -166,6 +166,61 @@ class AtomicWrites(unittest.TestCase):
                 scratch.start(FORK, ON, size)
                 self.check(scratch)
                 self.assertEqual(scratch.end(), 0)
+
+    def with_plugins(self, folder):
+        """Gives a mysqld with a keyring of its own, and the clone plugin's options; nothing is left in the build."""
+        for name in ("bin", "plugins"):
+            (folder / name).mkdir()
+        server = folder / "bin/mysqld"
+        server.symlink_to(FORK)
+        (folder / "share").symlink_to(FORK.parent.parent / "share")
+        for library in (FORK.parent.parent / "plugin_output_directory").glob("*.so"):
+            (folder / "plugins" / library.name).symlink_to(library)
+        server.with_suffix(".my").write_text('{"components": "file://component_keyring_file"}')
+        (folder / "plugins/component_keyring_file.cnf").write_text(
+            f'{{"path": "{folder}/keyring", "read_only": false}}')  # fmt: skip
+        return server, [f"--plugin-dir={folder}/plugins", "--plugin-load=clone=mysql_clone.so"]
+
+    def test_encrypted_and_cloned(self):
+        """Tables, undo and redo are encrypted, the server is killed, and cloned to other storage while it writes."""
+        xfs, ext4 = self.mount("xfs-reflink"), self.mount("ext4")
+        server, plugins = self.with_plugins(Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-"))))
+        encrypted = ["--default-table-encryption=ON", "--innodb-undo-log-encrypt=ON", "--innodb-redo-log-encrypt=ON"]
+        scratch = self.server(xfs)
+        scratch.start(server, ON, *plugins, *encrypted)
+        scratch.sql(FILL + "ALTER TABLESPACE mysql ENCRYPTION = 'Y'; ALTER INSTANCE ROTATE INNODB MASTER KEY")
+        scratch.sql("UPDATE d.t SET a = 'plaintext'")
+        self.flush(scratch, "t")
+        status = self.status(scratch)
+        self.assertGreater(status["atomic_write_pages_rwf_copy"], 20)
+        self.assertEqual(status["dblwr_pages_written"], 0)
+        self.assertNotIn(b"plaintext", (scratch.data / "d/t.ibd").read_bytes())
+        scratch.sql("UPDATE d.t SET a = UUID()")
+        scratch.end(signal.SIGKILL)
+        for options in ([ON], []):
+            scratch.start(server, *options, *plugins, *encrypted)
+            self.check(scratch)
+            scratch.end(signal.SIGKILL)
+
+        # While a session writes; the donor's storage copies pages, and the clone's makes none whole.
+        scratch.start(server, ON, *plugins, *encrypted)
+        copy = self.enterContext(Scratch(str(ext4)))
+        with scratch.session() as session:
+            session.stdin.write("UPDATE d.t SET a = UUID();\n" * 200)
+            session.stdin.flush()
+            scratch.sql(f"CLONE LOCAL DATA DIRECTORY = '{copy.data}'")
+            session.stdin.close()
+        self.assertFalse((copy.data / MARK).exists())
+        self.assertIn("cannot be used", self.assert_does_not_start(copy, ON, *plugins, server=server))
+        copy.start(server, AUTO, *plugins)
+        self.check(copy)
+        self.flush(copy, "t")
+        status = self.status(copy)
+        self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
+        self.assertGreater(status["dblwr_pages_written"], 0)
+        self.assertEqual(copy.end(), 0)
+        self.check(scratch)
+        self.assertEqual(scratch.end(), 0)
 
     def test_each_file_by_itself(self):
         """Pages of a sector are whole on one of two disks. On that disk the redo log takes no direct I/O."""
