@@ -30,7 +30,6 @@ storage below a closed file may be another when it is opened again. */
 #include <cerrno>
 #include <cinttypes>
 #include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <mutex>
 #include <semaphore>
@@ -46,7 +45,6 @@ storage below a closed file may be another when it is opened again. */
 #include "buf0dblwr.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
-#include "log0recv.h"
 #include "os0file.h"
 #include "spw0hook.h"
 #include "sql/current_thd.h"
@@ -59,7 +57,6 @@ namespace spw {
 ulong use_atomic_writes = static_cast<ulong>(Atomic_writes::OFF);
 bool use_atomic_writes_fs = false;
 bool use_fallocate = false;
-bool doublewrite_fsync = false;
 
 namespace {
 
@@ -208,55 +205,6 @@ Atomic_means means_of(const fil_node_t *file) {
          " doublewrite buffer for all files.";
 }
 
-/** A file beside the doublewrite files, while these may have copies of pages
-that were written without them since. It is there before the first such write,
-and goes with the copies at a clean shutdown. */
-constexpr const char *MARK = "#spw_atomic_writes";
-
-/** @return the folder of the doublewrite files; the data directory, where the
-server looks for them by default, if it has not opened them */
-std::filesystem::path doublewrite_folder() {
-  return dblwr::dir.empty() ? std::string{"."} : dblwr::dir;
-}
-
-/** @return whether copies in the doublewrite files may be of an earlier write
-than the page's last. A server without doublewrite files has marked the data
-directory. */
-bool is_marked() {
-  std::error_code error;
-  return std::filesystem::exists(doublewrite_folder() / MARK, error) ||
-         std::filesystem::exists(MARK, error);
-}
-
-/** @param[in]  path  a file or folder
-@param[in]  flags  of open()
-@return whether it was opened, and synced */
-bool sync_path(const std::filesystem::path &path, int flags) {
-  const int file = open(path.c_str(), flags | O_CLOEXEC, 0640);
-  if (file < 0) {
-    return false;
-  }
-  const bool is_synced = fsync(file) == 0;
-  close(file);
-  return is_synced;
-}
-
-/** Pages are about to be written without the doublewrite files. The server
-stops if that cannot be marked. */
-void mark() {
-  const std::filesystem::path folder = doublewrite_folder();
-  if (!sync_path(folder / MARK, O_WRONLY | O_CREAT) ||
-      !sync_path(folder, O_RDONLY)) {
-    ib::fatal(UT_LOCATION_HERE)
-        << "Pages are to be written without the doublewrite buffer, and the"
-           " file '"
-        << MARK << "' that has to say so cannot be made in '" << folder.string()
-        << "': " << strerror(errno)
-        << ". Make that folder writable, or set innodb_use_atomic_writes = "
-           "OFF.";
-  }
-}
-
 /** @param[in]  error  errno of a write
 @return whether the kernel has rejected the flag, and not failed to write */
 bool is_rejection(int error) { return error == EINVAL || error == EOPNOTSUPP; }
@@ -331,7 +279,7 @@ void atomic_file_opened(const fil_node_t *file) {
     s_fallbacks.fetch_add(1, std::memory_order_relaxed);
   } else {
     static std::once_flag is_marked_once;
-    std::call_once(is_marked_once, mark);
+    std::call_once(is_marked_once, doublewrite_mark);
   }
   std::unique_lock lock{s_files_mutex};
   s_files.insert_or_assign(file, Open_file{output, file->name});
@@ -438,46 +386,6 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
   }
   return true;
 }
-
-bool doublewrite_copy_is_stale(const unsigned char *copy) {
-  static const bool can_be = is_marked();
-  return can_be &&
-         doublewrite_copy_is_stale(mach_read_from_8(copy + FIL_PAGE_LSN),
-                                   recv_sys->checkpoint_lsn);
-}
-
-void atomic_shutdown() {
-  namespace fs = std::filesystem;
-  const bool has_flushed_all = srv_fast_shutdown < 2 && !srv_read_only_mode &&
-                               srv_force_recovery < SRV_FORCE_NO_LOG_REDO;
-  std::error_code error;
-  const fs::path folder = doublewrite_folder();
-  if (!has_flushed_all || dblwr::dir.empty() ||
-      !fs::exists(folder / MARK, error)) {
-    return;
-  }
-  /* The copies are gone for certain before what says that they are old. */
-  for (auto entry = fs::directory_iterator(folder, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with("#ib_") &&
-        (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
-      fs::remove(entry->path(), error);
-      if (error) {
-        break;
-      }
-    }
-  }
-  if (!error && sync_path(folder, O_RDONLY) &&
-      fs::remove(folder / MARK, error) && sync_path(folder, O_RDONLY)) {
-    return;
-  }
-  ib::warn() << "The doublewrite files in '" << folder.string()
-             << "' could not be removed. Remove them before you start another"
-                " server than Spillway with this data directory.";
-}
-
-bool doublewrite_needs_fsync() { return doublewrite_fsync; }
 
 Atomic_stats atomic_stats() {
   Atomic_stats stats{};

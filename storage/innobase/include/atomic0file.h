@@ -63,6 +63,11 @@ struct Atomic_stats {
 no latch of InnoDB's. */
 Atomic_stats atomic_stats();
 
+/** Pages are about to be written without the doublewrite files: a file beside
+them says so until a clean shutdown. The server stops if it cannot be made. Only
+for atomic_file_opened(). */
+void doublewrite_mark();
+
 }  // namespace spw
 
 #endif /* atomic0file_h */

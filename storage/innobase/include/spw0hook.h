@@ -398,7 +398,8 @@ is held: the same, where the transaction changes many.
 @param[in]      table  the table */
 void redo_delay_change(trx_t *trx, const dict_table_t *table);
 
-/* Atomic writes: atomic/atomic0file.cc */
+/* Atomic writes: atomic/atomic0file.cc, and atomic0dblwr.cc of the doublewrite
+files */
 
 /** InnoDB's variables have been read: what innodb_use_atomic_writes = ON brings
 with it is set. Called once, by the thread that starts InnoDB.
@@ -495,6 +496,17 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
 without the doublewrite buffer since the last clean shutdown: it must not be put
 in the place of a corrupt page, as it may be of an earlier write */
 [[nodiscard]] bool doublewrite_copy_is_stale(const unsigned char *copy);
+
+/** The page of the transaction system is about to be read, ahead of recovery,
+which would put the doublewrite buffer's copy in its place.
+@return false if it is torn and there is a copy, so that it has to be read later
+(doublewrite_v1_read_if_due()) */
+[[nodiscard]] bool doublewrite_v1_can_be_read();
+
+/** Recovery has ended: read from the page of the transaction system what could
+not be read ahead of it.
+@return as dblwr::v1::init(); DB_SUCCESS if nothing is due */
+[[nodiscard]] dberr_t doublewrite_v1_read_if_due();
 
 /** InnoDB has shut down, and the doublewrite files are closed: if pages were
 written without them, and all is flushed, they are removed, so that no server

@@ -1,0 +1,120 @@
+"""Torn pages whose copies are in the doublewrite files: what recovery puts in their place. Pages are torn, and copies made,
+while no server runs, so that it is known which is which."""
+
+import shutil
+import signal
+import subprocess
+import unittest
+
+from scratch import FORK, START_SECONDS, STOCK, Scratch
+
+PAGE_BYTES = 16384
+SYSTEM_SPACE = 0
+# The page of the transaction system, in the system tablespace.
+SYSTEM_PAGE = 5
+# The first page of rows of a tablespace of one table.
+ROOT_PAGE = 4
+FILL = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT PRIMARY KEY, a CHAR(100) NOT NULL, b INT NOT NULL);
+INSERT INTO d.t VALUES (1, 'old', 0), (2, 'old', 0), (3, 'old', 0);
+"""
+
+
+def read_page(path, page_no):
+    with open(path, "rb") as file:
+        file.seek(page_no * PAGE_BYTES)
+        return file.read(PAGE_BYTES)
+
+
+def write_page(path, page_no, page):
+    with open(path, "r+b") as file:
+        file.seek(page_no * PAGE_BYTES)
+        file.write(page)
+
+
+def tear(path, page_no):
+    page = read_page(path, page_no)
+    write_page(path, page_no, page[: PAGE_BYTES // 2] + bytes(PAGE_BYTES // 2))
+
+
+class Doublewrite(unittest.TestCase):
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch())
+        self.scratch.initialise(FORK)
+        self.system = self.scratch.data / "ibdata1"
+        self.table = self.scratch.data / "d/t.ibd"
+
+    def copy_to_slot(self, last, page):
+        """Into the first or the last place of a doublewrite file."""
+        path = self.scratch.data / f"#ib_{PAGE_BYTES}_0.dblwr"
+        write_page(path, path.stat().st_size // PAGE_BYTES - 1 if last else 0, page)
+
+    def does_not_start(self, server):
+        """Gives what the error log says of it."""
+        begin = self.scratch.log.stat().st_size
+        status = subprocess.run([*self.scratch.options(server), "--skip-stack-trace"], stdin=subprocess.DEVNULL,
+                                check=False, timeout=START_SECONDS).returncode  # fmt: skip
+        self.assertNotEqual(status, 0)
+        return self.scratch.log.read_text(errors="replace")[begin:]
+
+    def assert_restored(self, space, page_no):
+        self.assertIn(f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer",
+                      self.scratch.log.read_text(errors="replace"))  # fmt: skip
+
+    def test_transaction_system(self):
+        """Upstream reads that page ahead of recovery, and ends."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(True, read_page(self.system, SYSTEM_PAGE))
+        tear(self.system, SYSTEM_PAGE)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+        self.assertIn("page number=5", self.does_not_start(STOCK))
+
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assert_restored(SYSTEM_SPACE, SYSTEM_PAGE)
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+        # The copy is of a run that has ended in order, and could be older than the page: no recovery, no copy.
+        tear(self.system, SYSTEM_PAGE)
+        self.does_not_start(FORK)
+        # Nor is there anything without a copy.
+        for path in scratch.data.glob("*.dblwr"):
+            path.unlink()
+        self.does_not_start(FORK)
+
+    def test_older_copy(self):
+        """The newest of a page's copies is taken, wherever it is."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        old = read_page(self.table, ROOT_PAGE)
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET a = 'new'")
+        self.assertEqual(scratch.end(), 0)
+        new = read_page(self.table, ROOT_PAGE)
+        # A change behind the checkpoint: recovery has to do with the page, and knows nothing of the one before.
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET b = 1 WHERE id = 1")
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(False, old)
+        self.copy_to_slot(True, new)
+        write_page(self.table, ROOT_PAGE, new)
+        tear(self.table, ROOT_PAGE)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assert_restored(space, ROOT_PAGE)
+        self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
+        self.assertEqual(scratch.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
