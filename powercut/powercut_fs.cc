@@ -11,7 +11,8 @@ Free Software Foundation. See the file LICENSE.
 /** @file powercut/powercut_fs.cc
 A file system that loses power.
 
-  powercut_fs --store=FOLDER [--atomic-bytes=N] [--cache-bytes=N] MOUNTPOINT
+  powercut_fs --store=FOLDER [--atomic-bytes=N] [--cache-bytes=N]
+              [--write-through] MOUNTPOINT
   powercut_fs --settle=SEED --store=FOLDER [--sector-bytes=N]
 
 What is written to a file is kept as a device's volatile cache keeps it, until
@@ -19,6 +20,10 @@ fsync() or fdatasync() of that file returns; only then, or when the cache is
 full, is it in FOLDER/content. A file that is a loop device's is therefore a
 disk with a volatile write cache: the loop driver turns flushes of the disk into
 fdatasync(). Names, sizes and attributes of files are durable at once.
+
+With --write-through nothing is kept: reads and writes of whole blocks of 4 KiB
+go to FOLDER/content by direct I/O, and a cut loses nothing. For benchmarks:
+what it costs is then what FOLDER's device takes.
 
 With --atomic-bytes the files are those of directFS too (seed 004): after ioctl
 0x40049502 with 1 on a file, its writes of at most N bytes survive as a whole or
@@ -79,12 +84,18 @@ struct Write {
 /** A file that is open, or has writes that are not durable. */
 struct File {
   ~File() {
-    if (fd >= 0) {
-      close(fd);
+    for (const int each : {fd, direct_fd}) {
+      if (each >= 0) {
+        close(each);
+      }
     }
   }
 
   int fd{-1};
+
+  /** With --write-through, the same file for direct I/O; else -1. */
+  int direct_fd{-1};
+
   size_t n_open{0};
 
   /** What the ioctl has set. */
@@ -101,7 +112,17 @@ struct Settings {
   unsigned long sector_bytes{512};
   unsigned long cache_bytes{64UL << 20};
   unsigned long atomic_bytes{0};
+  int write_through{0};
 } settings;
+
+/** What direct I/O goes by, in file and memory. */
+constexpr size_t BLOCK_BYTES = 4096;
+
+/** The largest request of the kernel. */
+constexpr size_t MOST_BYTES = 1UL << 20;
+
+/** Direct I/O goes through it, one request at a time. */
+alignas(BLOCK_BYTES) char block_buffer[MOST_BYTES];
 
 std::map<ino_t, std::unique_ptr<File>> files;
 
@@ -144,6 +165,35 @@ void put(int fd, const char *data, size_t length, off_t offset) {
     length -= n;
     offset += n;
   }
+}
+
+/** @return whether a request goes to the medium by direct I/O */
+bool is_direct(const File &file, size_t size, off_t offset) {
+  return file.direct_fd >= 0 && size <= MOST_BYTES && size % BLOCK_BYTES == 0 &&
+         offset % BLOCK_BYTES == 0;
+}
+
+void put_through(const File &file, const char *data, size_t size,
+                 off_t offset) {
+  if (is_direct(file, size, offset)) {
+    memcpy(block_buffer, data, size);
+    put(file.direct_fd, block_buffer, size, offset);
+  } else {
+    put(file.fd, data, size, offset);
+  }
+}
+
+/** Read from the medium.
+@return as pread() */
+ssize_t get(const File &file, char *data, size_t size, off_t offset) {
+  if (!is_direct(file, size, offset)) {
+    return pread(file.fd, data, size, offset);
+  }
+  const ssize_t n = pread(file.direct_fd, block_buffer, size, offset);
+  if (n > 0) {
+    memcpy(data, block_buffer, n);
+  }
+  return n;
 }
 
 void destage(File &file, const Write &write) {
@@ -315,6 +365,9 @@ int open_file(const char *path, int flags, mode_t mode,
   if (file == nullptr) {
     file = std::make_unique<File>();
     file->fd = fd;
+    if (settings.write_through) {
+      file->direct_fd = open(content(path).c_str(), O_RDWR | O_DIRECT);
+    }
   } else {
     close(fd);
   }
@@ -360,7 +413,7 @@ int fs_read(const char *, char *buffer, size_t size, off_t offset,
   if (is_cut) {
     return -EIO;
   }
-  const ssize_t n = pread(file->fd, buffer, size, offset);
+  const ssize_t n = get(*file, buffer, size, offset);
   if (n < 0) {
     return failed();
   }
@@ -396,6 +449,11 @@ int fs_write(const char *, const char *buffer, size_t size, off_t offset,
       ftruncate(file->fd, offset + static_cast<off_t>(size)) != 0) {
     return failed();
   }
+  if (settings.write_through) {
+    ++n_writes;
+    put_through(*file, buffer, size, offset);
+    return static_cast<int>(size);
+  }
   file->writes.push_back(
       {n_writes++, offset, std::string(buffer, size),
        file->writes_are_whole && size <= settings.atomic_bytes});
@@ -419,7 +477,7 @@ int fs_fsync(const char *, int, struct fuse_file_info *info) {
   }
   ++n_flushes;
   flush(*file);
-  return 0;
+  return settings.write_through && fdatasync(file->fd) != 0 ? failed() : 0;
 }
 
 int fs_ioctl(const char *, unsigned number, void *, struct fuse_file_info *info,
@@ -704,6 +762,7 @@ const struct fuse_opt OPTIONS[] = {OPTION("--store=%s", store),
                                    OPTION("--sector-bytes=%lu", sector_bytes),
                                    OPTION("--cache-bytes=%lu", cache_bytes),
                                    OPTION("--atomic-bytes=%lu", atomic_bytes),
+                                   OPTION("--write-through", write_through),
                                    FUSE_OPT_END};
 
 }  // namespace

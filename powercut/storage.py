@@ -9,15 +9,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
-from common import BUILD, DIES_WITH_US, Failure, Skip
+from common import DIES_WITH_US, Failure, Skip
 from data import last_lines
-from filesystem import KINDS, command, unmount
+from filesystem import DIRECTFS, KINDS, command, is_mounted, unmount
+from filesystem import DIRECTFS_ATOMIC_BYTES as ATOMIC_BYTES
+from filesystem import DIRECTFS_PROGRAM as PROGRAM
 
-PROGRAM = BUILD / "super/policy/powercut/powercut_fs"
 DISK_BYTES = 1 << 30
-# The largest write of directFS that is whole: the largest page.
-ATOMIC_BYTES = 65536
-DIRECTFS = "directfs"
 WAIT_SECONDS = 60
 
 
@@ -38,19 +36,16 @@ def wait_until(done, what):
         time.sleep(0.02)
 
 
-def is_mounted(folder):
-    """Also where nothing answers any more, and os.path.ismount() would say no."""
-    return any(line.split()[1] == str(folder) for line in Path("/proc/self/mounts").read_text().splitlines())
-
-
 class Storage:
     """Storage in a folder: store/ is the medium, mount/ the file system that a server uses while the power is on.
 
     The power goes off when the context ends, also when it failed; nothing stays mounted."""
 
-    def __init__(self, folder, kind):
+    def __init__(self, folder, kind, *options):
         self.folder = folder
         self.kind = kind
+        # Of powercut_fs.
+        self.options = options
         self.store = folder / "store"
         self.power = folder / "power"
         self.mount = self.power if kind == DIRECTFS else folder / "mount"
@@ -87,8 +82,8 @@ class Storage:
         """The power only: what is on the disk is not mounted."""
         options = [f"--atomic-bytes={ATOMIC_BYTES}"] if self.kind == DIRECTFS else []
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([*DIES_WITH_US, PROGRAM, f"--store={self.store}", *options, self.power],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            self.process = subprocess.Popen([*DIES_WITH_US, PROGRAM, f"--store={self.store}", *options, *self.options,
+                                             self.power], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True)  # fmt: skip
 
         def is_on():

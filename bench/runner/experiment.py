@@ -61,7 +61,7 @@ class Run:
 def runs_of(plan):
     """The runs in their order: servers alternate within each workload on each device."""
     return [
-        Run(device, workload.of_server(server), repetition, server)
+        Run(device.of_server(server), workload.of_server(server), repetition, server)
         for device in plan.devices
         for workload in plan.workloads
         for repetition in range(1, plan.repetitions + 1)
@@ -127,7 +127,7 @@ def mounted(device):
 
 def throttled(device, process_id, place):
     """A context in which the device's limits hold for a process and what it has in place."""
-    return block_throttle.throttled(process_id, place, device.limits, is_own_disk=place != WORK)
+    return block_throttle.throttled(process_id, filesystem.on_disk(place), device.limits, is_own_disk=place != WORK)
 
 
 def empty(folder):
@@ -149,7 +149,7 @@ class Experiment:
         self.stamps = None
         # Whether the folder is known to be of this plan.
         self.has_folder = False
-        # What this machine gives of each device: (a file system of its own, its limits).
+        # What this machine gives of each device, by its key: (a file system of its own, its limits).
         self.given = {}
 
     def path(self, run):
@@ -183,10 +183,8 @@ class Experiment:
 
     def try_devices(self):
         """Learn before anything is measured what this machine gives, so that all servers get the same."""
-        unfinished = {run.device.name for run in self.runs if not self.finished(run)}
-        for device in self.plan.devices:
-            if device.name not in unfinished:
-                continue
+        unfinished = {run.device.key: run.device for run in self.runs if not self.finished(run)}
+        for device in unfinished.values():
             with subprocess.Popen([*DIES_WITH_US, "sleep", "infinity"]) as anyone, contextlib.ExitStack() as stack:
                 # It is waited for when the stack has ended.
                 stack.callback(anyone.kill)
@@ -202,7 +200,7 @@ class Experiment:
                 except (Skip, Failure) as why:
                     self.do_without(device, why)
                     throttles = False
-                self.given[device.name] = mounts, throttles
+                self.given[device.key] = mounts, throttles
 
     def try_options(self):
         """End before anything is measured where a server does not know an option."""
@@ -369,11 +367,11 @@ class Experiment:
     def do_without(self, device, why):
         """Go on without a device model if we were told to."""
         if not self.without_device_models:
-            raise Failure(f"{device.name}: {why}; to go on with the machine's own disk: --without-device-models")
-        say(f"without a device model: {device.name}: {why}")
+            raise Failure(f"{device.key}: {why}; to go on with the machine's own disk: --without-device-models")
+        say(f"without a device model: {device.key}: {why}")
 
     def measure(self, stack, run, program, options, source, folder):
-        mounts, throttles = self.given[run.device.name]
+        mounts, throttles = self.given[run.device.key]
         place = WORK
         if mounts:
             place = stack.enter_context(mounted(run.device))
@@ -389,7 +387,8 @@ class Experiment:
             began = time.strftime("%Y-%m-%d %H:%M:%S %z")
             if throttles:
                 loaded.enter_context(throttled(run.device, instance.process.pid, place))
-            sampler = loaded.enter_context(Sampler(instance, disk_of(copied), folder / "samples.jsonl"))
+            disk = disk_of(filesystem.on_disk(place))
+            sampler = loaded.enter_context(Sampler(instance, disk, folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
             sampler.load_pid = load.process.pid
@@ -420,7 +419,8 @@ class Experiment:
                 for last in behind
             )
         return {
-            "device": run.device.name, "workload": run.workload.name, "server": run.server.name,
+            "device": run.device.name, "filesystem": run.device.filesystem, "workload": run.workload.name,
+            "server": run.server.name,
             "repetition": run.repetition, "version": program.version, "sha256": program.sha256, "options": options,
             "settings": settings, "redo_capacity_bytes": capacity, "clients": run.workload.clients, "began": began,
             "measured_s": self.plan.measured_s, "is_throttled": throttles, "is_mounted": mounts,

@@ -48,6 +48,8 @@ class Server:
     options: dict
     # Of the script, where a server's tables are to be others.
     workload_options: dict
+    # In place of the device's; "": the device's.
+    filesystem: str
 
 
 @dataclasses.dataclass
@@ -89,6 +91,15 @@ class Device:
     in_memory: bool
     server_options: dict
     description: str
+
+    def of_server(self, server):
+        """As it is for a server."""
+        return dataclasses.replace(self, filesystem=server.filesystem or self.filesystem)
+
+    @property
+    def key(self):
+        """A name that tells it from the same device with another file system."""
+        return f"{self.name} {self.filesystem}".strip()
 
 
 @dataclasses.dataclass
@@ -189,9 +200,17 @@ def find_script(text):
 
 def read_server(table):
     server = Server(table.last_name, find_server(table.take("mysqld", str)), table.take_server_options("options"),
-                    table.take_options("workload_options", RUNNERS_SYSBENCH_OPTIONS))  # fmt: skip
+                    table.take_options("workload_options", RUNNERS_SYSBENCH_OPTIONS),
+                    take_filesystem(table))  # fmt: skip
     table.end()
     return server
+
+
+def take_filesystem(table):
+    filesystem = table.take("filesystem", str, "")
+    if filesystem and filesystem not in KINDS:
+        raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(KINDS)}")
+    return filesystem
 
 
 def read_workload(table):
@@ -256,15 +275,13 @@ def device_models():
 
 def read_device(table, models):
     name = table.last_name
-    filesystem = table.take("filesystem", str, "")
+    filesystem = take_filesystem(table)
     size = table.take("size", str, "8G")
     in_memory = table.take("in_memory", bool, False)
     model = table.take("model", str, "")
     server_options = table.take_server_options("server_options")
     if not FILE_SIZE.fullmatch(size):
         raise table.wrong(f"size '{size}' is not a number of bytes with K, M, G or T")
-    if filesystem and filesystem not in KINDS:
-        raise table.wrong(f"filesystem '{filesystem}' is none of {', '.join(KINDS)}")
     if in_memory and not filesystem:
         raise table.wrong("what is 'in_memory' has a 'filesystem'")
     if model and model not in models:

@@ -226,7 +226,7 @@ def durability(settings):
     return ", ".join([*(f"{name}={settings[name]}" for name in names), binlog])
 
 
-def notes(by_server, has_filesystem):
+def notes(by_server, filesystem):
     """What a reader has to know of these runs before the figures."""
     found = []
     for server, runs in by_server.items():
@@ -237,8 +237,10 @@ def notes(by_server, has_filesystem):
                              "before it was counted")  # fmt: skip
             if not run["is_throttled"]:
                 found.append(f"{which}: the device was not held to its model")
-            if has_filesystem and not run["is_mounted"]:
+            if run["filesystem"] and not run["is_mounted"]:
                 found.append(f"{which}: on the machine's own file system")
+            elif run["filesystem"] != filesystem:
+                found.append(f"{which}: on {run['filesystem']}")
             steal = run["figures"]["cpu_steal_pct"]
             if steal is not None and steal > NOISY_STEAL_PCT:
                 found.append(f"{which}: noisy: the host gave {steal:.0f} % of the CPU time to others")
@@ -287,7 +289,7 @@ def section(folder, device, workload, by_server, compared):
     plots.timeline(timeline, title, by_server)
     plots.percentiles(percentiles, title, by_server)
     page = [
-        f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, bool(device["filesystem"])),
+        f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, device["filesystem"]),
         facts(by_server),
         image(timeline, f"{title}, second by second"), repetition_table(by_server),
         table(["", *figure_head(by_server)], figure_rows(compared, count_repetitions(by_server))),

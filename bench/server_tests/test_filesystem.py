@@ -31,7 +31,7 @@ class Mounted(unittest.TestCase):
             (place / "file").write_text("x")
             self.assertTrue(os.path.ismount(place))
             self.assertIn("disk.img", self.loops())
-            self.assertTrue(device_of(place).startswith("7:"))
+            self.assertTrue(device_of(filesystem.on_disk(place)).startswith("7:"))
             options = subprocess.run(["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", place],
                                      capture_output=True, text=True, check=True).stdout  # fmt: skip
             raise KeyError
@@ -45,6 +45,7 @@ class Mounted(unittest.TestCase):
             self.skipTest(str(skip))
         self.assertRegex(self.mount("ext4-journal"), "ext4.*data=journal")
         self.assertRegex(self.mount("xfs-reflink"), "^xfs ")
+        self.assertRegex(self.mount("directfs"), "^fuse")
 
     def test_what_a_killed_run_left_is_removed(self):
         context = filesystem.mounted("ext4", "64M", self.folder)

@@ -73,6 +73,13 @@ class Plan(unittest.TestCase):
         self.assertEqual(names[:4], ["d.w.1.one", "d.w.1.two", "d.w.2.one", "d.w.2.two"])
         self.assertEqual(len(names), 8)
 
+    def test_file_system_of_a_server(self):
+        read = self.read(GOOD.replace('[servers.two]', '[servers.two]\nfilesystem = "xfs-reflink"', 1))
+        first, second, *_ = experiment.runs_of(read)
+        self.assertEqual((first.device.filesystem, second.device.filesystem), ("", "xfs-reflink"))
+        self.assertEqual((first.device.name, second.device.name), ("d", "d"))
+        self.assertNotEqual(first.device.key, second.device.key)
+
     def test_options_of_the_server_come_last(self):
         read = self.read(GOOD)
         first, second, *_ = experiment.runs_of(read)
@@ -105,6 +112,7 @@ class Plan(unittest.TestCase):
         self.wrong(r"\[workloads.w\]: there is no script .*nothing.lua", '"insert12"', '"nothing"')
         self.wrong(r"\[devices.d\]: model 'ssd' is none of hdd-mirror, ", "hdd-mirror", "ssd")
         self.wrong(r"filesystem 'fat' is none of ext4, ", "model =", 'filesystem = "fat"\nmodel =')
+        self.wrong(r"\[servers.one\]: filesystem 'fat' is none", "options = { d = 4 }", 'filesystem = "fat"')
         self.wrong(r"what is 'in_memory' has a 'filesystem'", "model =", "in_memory = true\nmodel =")
         self.wrong(r"\[devices.d\]: unknown: write_iops", "model =", "write_iops = 1\nmodel =")
         self.wrong(r"\[workloads.open\]: 'x' is no workload above it", 'of = "w"', 'of = "x"')
@@ -210,14 +218,14 @@ class Folder(unittest.TestCase):
 
         self.plan_path.write_text(self.text + 'filesystem = "ext4"\n[devices.plain]\nmodel = "unlimited"\n')
         with mock.patch("filesystem.mounted", refused), mock.patch("block_throttle.throttled", refused):
-            with self.assertRaisesRegex(Failure, "d: not here; to go on"):
+            with self.assertRaisesRegex(Failure, "d ext4: not here; to go on"):
                 self.experiment().try_devices()
             one = experiment.Experiment(plan.read_plan(self.plan_path), self.results, True)
             one.try_devices()
-        self.assertEqual(one.given, {"d": (False, False), "plain": (False, False)})
+        self.assertEqual(one.given, {"d ext4": (False, False), "plain": (False, False)})
         one.take_folder()
         # Later the machine gives it: runs with it do not belong beside those without.
-        one.given["d"] = (True, True)
+        one.given["d ext4"] = (True, True)
         with self.assertRaisesRegex(Failure, r"begun with other things \(given\)"):
             one.take_folder()
         # Of what is done nothing is tried, and what was given is known.

@@ -48,9 +48,9 @@ class WithStorage(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="spillway-", dir="/dev/shm"))
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def new(self, kind):
-        """New storage, whose power is on."""
-        one = self.enterContext(Storage(self.folder / "one", kind))
+    def new(self, kind, *options):
+        """New storage, whose power is on; options are powercut_fs'."""
+        one = self.enterContext(Storage(self.folder / "one", kind, *options))
         one.format()
         one.switch_on()
         return one
@@ -100,6 +100,25 @@ class DirectFs(WithStorage):
                     what()
                 self.assertEqual(caught.exception.errno, errno.EIO)
         self.assertEqual(self.on_medium(), b"")
+
+    def test_write_through(self):
+        self.one.__exit__()
+        one = self.new(DIRECTFS, "--write-through")
+        with opened(one.mount / "file") as file:
+            fcntl.ioctl(file, ATOMIC_WRITES, struct.pack("I", 1))
+            os.pwrite(file, pages("A"), 0)
+            self.assertEqual(self.on_medium(one), b"A" * PAGE)
+            self.assertEqual(os.pread(file, PAGE, 0), b"A" * PAGE)
+            one.control("cut")
+        one.switch_off()
+        self.assertEqual(one.settle(1)["interrupted"], 0)
+        one.switch_on()
+        # What is no whole block.
+        with opened(one.mount / "file", os.O_RDWR) as file:
+            os.pwrite(file, b"B" * 600, 5000)
+            self.assertEqual(os.pread(file, 800, 4900), b"A" * 100 + b"B" * 600 + b"A" * 100)
+            os.fsync(file)
+        self.assertEqual(self.on_medium(one), b"A" * 5000 + b"B" * 600 + b"A" * (PAGE - 5600))
 
     def test_a_cut_at_a_write(self):
         self.one.control("cut after 2 writes of 8192")
