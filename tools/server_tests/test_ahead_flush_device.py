@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -24,6 +25,7 @@ OPTIONS = (
     "--skip-log-bin",
 )
 SECONDS = 60
+SESSIONS = 4
 NO_DEVICE = "innodb_ahead_flushing_device=UTIL is without effect"
 SETUP = """
 CREATE DATABASE d;
@@ -41,14 +43,36 @@ class AheadFlushDevice(unittest.TestCase):
         return scratch
 
     def write_until(self, scratch, counter):
-        """Write until a status variable is not 0."""
+        """Sessions insert, update and delete until a status variable is not 0, and for a while with it."""
         deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t LIMIT 500")
-            if int(scratch.sql(f"SHOW GLOBAL STATUS LIKE '{counter}'").split("\t")[1]) > 0:
-                return
-            time.sleep(0.2)
-        self.fail(f"{counter} is 0 after {SECONDS} s of writing")
+        is_done = threading.Event()
+        errors = []
+
+        def write(number):
+            while not is_done.wait(0.05):
+                for statement in ("INSERT INTO d.t (a) SELECT a FROM d.t LIMIT 200",
+                                  f"UPDATE d.t SET a = REPEAT('{number}', 3000 * RAND()) WHERE RAND() < 0.1 LIMIT 50",
+                                  "DELETE FROM d.t WHERE id > 1000 AND RAND() < 0.1 LIMIT 100"):  # fmt: skip
+                    result = scratch.client(statement)
+                    # Of sessions that lock at random one may have to give way.
+                    if result.returncode and "ERROR 1213 " not in result.stderr:
+                        errors.append(result.stderr)
+                        return
+
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(SESSIONS)]
+        for writer in writers:
+            writer.start()
+        try:
+            while int(scratch.sql(f"SHOW GLOBAL STATUS LIKE '{counter}'").split("\t")[1]) == 0:
+                self.assertLess(time.monotonic(), deadline, f"{counter} is 0 after {SECONDS} s of writing")
+                time.sleep(0.2)
+            time.sleep(2)
+        finally:
+            is_done.set()
+            for writer in writers:
+                writer.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
 
     def check_disk(self, parent):
         scratch = self.start(parent)

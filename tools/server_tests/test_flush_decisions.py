@@ -36,6 +36,12 @@ SELECT name, count FROM information_schema.innodb_metrics WHERE name IN ('buffer
   'buffer_flush_avg_page_rate', 'buffer_flush_adaptive_total_pages', 'buffer_flush_adaptive',
   'buffer_flush_sync_total_pages')
 """
+IDLE_PCT = 1
+IDLE_PASSES = 3
+IDLE = """
+SELECT name, count FROM information_schema.innodb_metrics WHERE name IN ('buffer_flush_background',
+  'buffer_flush_background_total_pages')
+"""
 DECISIONS = 12
 SECONDS = 120
 
@@ -90,8 +96,31 @@ class FlushDecisions(unittest.TestCase):
         finally:
             is_done.set()
             writer.join()
+        self.check_idle(scratch)
         self.assertEqual(scratch.end(), 0)
         return decisions
+
+    def check_idle(self, scratch):
+        """Without a load each pass flushes what innodb_idle_flush_pct says, of the pages that are left."""
+        scratch.sql(f"SET GLOBAL innodb_adaptive_flushing = OFF; SET GLOBAL innodb_max_dirty_pages_pct = 99;"
+                    f"SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_idle_flush_pct = {IDLE_PCT};"
+                    "UPDATE d.t SET a = REPEAT('z', 6000)")  # fmt: skip
+
+        def idle():
+            counts = dict(line.split("\t") for line in scratch.sql(IDLE).splitlines())
+            return int(counts["buffer_flush_background"]), int(counts["buffer_flush_background_total_pages"])
+
+        deadline = time.monotonic() + SECONDS
+        first = (0, 0)
+        while True:
+            passes, pages = idle()
+            # The first may have begun before that was set.
+            first = first if first[0] else (passes, pages)
+            if first[0] and passes >= first[0] + IDLE_PASSES:
+                break
+            self.assertLess(time.monotonic(), deadline, f"{passes} idle passes in {SECONDS} s")
+            time.sleep(0.3)
+        self.assertEqual(pages - first[1], (passes - first[0]) * IO_CAPACITY * IDLE_PCT // 100)
 
     def check(self, mysqld):
         decisions = self.recorded(mysqld)

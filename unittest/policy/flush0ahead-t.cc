@@ -572,10 +572,14 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
     const double most = std::max(
         set.io_capacity_max * std::max(set.interval_s, FLUSH_LONG_INTERVAL_S),
         n_instances);
+    /* Also where a device is measured, and carries more or less than that. */
+    set.is_limited_by_device = in(0.0, 1.0) < 0.5;
     Ahead_flush policy;
     double now_s = 5.0;
     double pages = 0.0;
     uint64_t n_fsyncs = 0;
+    uint64_t n_written = 0;
+    uint64_t n_lru_flushed = 0;
     for (int i = 0; i < 500; ++i) {
       now_s +=
           in(0.0, 1.0) < 0.02 ? in(1.0, 20.0) : in(0.5, 1.5) * set.interval_s;
@@ -591,6 +595,12 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
                                         : Flush_away::NO;
       look.is_shrinking = in(0.0, 1.0) < 0.1;
       look.n_fsyncs = n_fsyncs += static_cast<uint64_t>(in(0.0, 100.0));
+      look.util_per_s = in(0.0, 1.0) < 0.5 ? 0.0 : in(0.0, 50e3);
+      look.device_per_s = in(50.0, 50e3);
+      look.is_device_seen = in(0.0, 1.0) < 0.5;
+      look.n_written = n_written += static_cast<uint64_t>(in(0.0, 5000.0));
+      look.n_lru_flushed = n_lru_flushed +=
+          static_cast<uint64_t>(in(0.0, 1.0) < 0.5 ? 0.0 : in(0.0, 500.0));
       const Flush_decision decision = policy.decide(set, look);
       const double late = std::max(
           FLUSH_LATE_INTERVALS * most,
