@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file tools/server_tests/aio_fault.cc
-Makes calls of libaio fail in a server: a shared object to preload. What fails
-is said in the environment; numbers are decimal.
+Makes writes fail in a server, those of libaio for the most part: a shared
+object to preload. What fails is said in the environment; numbers are decimal.
 
   AIO_FAULT_SETUP="ERRNO MIN_EVENTS FIRST LAST"
     io_setup() for MIN_EVENTS events or more fails with ERRNO, from the FIRST
@@ -19,17 +19,41 @@ is said in the environment; numbers are decimal.
     every EVERYth io_submit() from the FIRST call to the LAST fails with ERRNO
   AIO_FAULT_PARTIAL="EVERY"
     every EVERYth io_submit() of a write of 8 KiB or more asks the kernel for
-    the first half only, as if the device had taken no more */
+    the first half only, as if the device had taken no more
+  AIO_FAULT_ATOMIC="ERRNO"
+    each io_submit() of a write with RWF_ATOMIC fails with ERRNO
+  AIO_FAULT_PWRITEV2="ERRNO FIRST"
+    so does each pwritev2() with it, from the FIRST on, counted from 1
+  AIO_FAULT_PLAIN="1"
+    the process aborts if a page of a file *.ibd is written by io_submit()
+    without RWF_ATOMIC */
 
 #include <dlfcn.h>
 #include <libaio.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <sstream>
+#include <string>
 
 namespace {
+
+/** RWF_ATOMIC of linux/fs.h. */
+constexpr int ATOMIC = 0x40;
+
+constexpr size_t LEAST_PAGE_BYTES = 4096;
+
+/** Whether a file's name ends with .ibd. */
+bool is_tablespace(int file) {
+  char name[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t n = readlink(link.c_str(), name, sizeof(name));
+  return n > 4 && std::string(name + n - 4, 4) == ".ibd";
+}
 
 template <size_t N>
 std::array<long, N> numbers(const char *variable) {
@@ -69,6 +93,7 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
   static const auto fault = numbers<4>("AIO_FAULT_SUBMIT");
   static const auto partial = numbers<1>("AIO_FAULT_PARTIAL");
   static const auto atomic = numbers<1>("AIO_FAULT_ATOMIC");
+  static const auto plain = numbers<1>("AIO_FAULT_PLAIN");
   static std::atomic<long> calls{0};
   static std::atomic<long> writes{0};
 
@@ -79,9 +104,15 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
     }
   }
 
-  /* RWF_ATOMIC of linux/fs.h. */
-  if (atomic[0] != 0 && (iocbs[0]->aio_rw_flags & 0x40) != 0) {
+  const bool is_atomic = (iocbs[0]->aio_rw_flags & ATOMIC) != 0;
+  if (atomic[0] != 0 && is_atomic) {
     return -static_cast<int>(atomic[0]);
+  }
+  if (plain[0] != 0 && !is_atomic &&
+      iocbs[0]->aio_lio_opcode == IO_CMD_PWRITE &&
+      iocbs[0]->u.c.nbytes >= LEAST_PAGE_BYTES &&
+      is_tablespace(iocbs[0]->aio_fildes)) {
+    abort();
   }
 
   if (partial[0] != 0 && n == 1 && iocbs[0]->aio_lio_opcode == IO_CMD_PWRITE &&
@@ -89,4 +120,17 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
     iocbs[0]->u.c.nbytes = iocbs[0]->u.c.nbytes / 8192 * 4096;
   }
   return real(context, n, iocbs);
+}
+
+extern "C" ssize_t pwritev2(int file, const struct iovec *vectors, int n,
+                            off_t offset, int flags) {
+  static const auto real = next<decltype(&pwritev2)>("pwritev2");
+  static const auto fault = numbers<2>("AIO_FAULT_PWRITEV2");
+  static std::atomic<long> calls{0};
+
+  if (fault[0] != 0 && (flags & ATOMIC) != 0 && ++calls >= fault[1]) {
+    errno = static_cast<int>(fault[0]);
+    return -1;
+  }
+  return real(file, vectors, n, offset, flags);
 }

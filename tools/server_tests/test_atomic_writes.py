@@ -25,8 +25,12 @@ REFUSED = "ERROR 1112 "
 PAGE_BYTES = 16384
 PAGE_NO, SPACE_ID = 4, 34
 ROOT_PAGE_NO = 4
+# The page of the transaction system, of the system tablespace.
+SYSTEM_PAGE = 5
 # Beside the doublewrite files, while these may have copies that are older than the page.
 MARK = "#spw_atomic_writes"
+# Writes with RWF_ATOMIC that are under way at once, at most.
+RWF_AT_ONCE = 16
 # What mysqld exits with after SIGABRT.
 ABORTED = 2
 FILL = """
@@ -60,7 +64,7 @@ class AtomicWrites(unittest.TestCase):
         return {name.removeprefix("Innodb_"): int(value) for name, value in (row.split() for row in rows.splitlines())}
 
     def flush(self, scratch, table):
-        """By the page cleaners with libaio, which the doublewrite buffer counts; then by a session with pwrite()."""
+        """By the page cleaners, whose pages the doublewrite buffer counts; then by a session."""
         scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0")
         for _ in range(600):
             if scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'").split()[1] == "0":
@@ -138,6 +142,28 @@ class AtomicWrites(unittest.TestCase):
         scratch.sql("ALTER TABLE d.i IMPORT TABLESPACE; UPDATE d.i SET a = 'i';"
                     "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; ALTER UNDO TABLESPACE u SET INACTIVE;"
                     "CREATE TEMPORARY TABLE d.x SELECT * FROM d.t;")  # fmt: skip
+
+        # A table that is on such storage already: the server starts without it, and says why; where it has to recover it,
+        # it does not.
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, other)
+        scratch.sql(f"CREATE TABLE d.e (a INT) DATA DIRECTORY = '{ext4}'; INSERT INTO d.e VALUES (1)")
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, ON, other)
+        self.assertIn("ERROR", scratch.client("SELECT * FROM d.e").stderr)
+        self.assertIn("e.ibd' cannot be used", scratch.log.read_text())
+        self.check(scratch)
+        scratch.end(signal.SIGKILL)
+        scratch.start(FORK, other)
+        scratch.sql("INSERT INTO d.e VALUES (2)")
+        scratch.end(signal.SIGKILL)
+        begin = scratch.log.stat().st_size
+        with self.assertRaises(AssertionError):
+            scratch.start(FORK, ON, other)
+        self.assertIn("Start it with AUTO, or with that file on storage", scratch.log.read_text()[begin:])
+        scratch.start(FORK, AUTO, other)
+        self.assertEqual(scratch.sql("SELECT SUM(a) FROM d.e"), "3")
+        scratch.sql("DROP TABLE d.e")
 
         # Killed, and with each other setting.
         scratch.sql("UPDATE d.t SET a = 'b'")
@@ -223,40 +249,107 @@ class AtomicWrites(unittest.TestCase):
         self.assertEqual(scratch.end(), 0)
 
     def test_each_file_by_itself(self):
-        """Pages of a sector are whole on one of two disks. On that disk the redo log takes no direct I/O."""
-        small, large = self.mount("ext4", "--sector-size=512"), self.mount("ext4", "--sector-size=4096")
-        options = ["--innodb-page-size=4096", f"--innodb-directories={large}"]
-        scratch = self.server(small, *options)
+        """Pages are whole on one of two file systems. A loop device's large sectors are not its disk's."""
+        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        options = [f"--innodb-directories={whole}"]
+        scratch = self.server(plain)
         scratch.start(FORK, AUTO, *options)
-        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{large}';")
+        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{whole}';")
         before = self.status(scratch)
         scratch.sql("INSERT INTO d.u SELECT * FROM d.t;")
         self.flush(scratch, "u")
         status = self.status(scratch)
-        self.assertEqual(status["atomic_write_files_sector"], 1)
+        self.assertEqual(status["atomic_write_files_ioctl"], 1)
         self.assertGreater(status["atomic_write_files_doublewrite"], 3)
-        self.assertGreaterEqual(status["atomic_write_pages_sector"], 60)
+        self.assertGreaterEqual(status["atomic_write_pages_ioctl"], 16)
         self.assertGreater(status["dblwr_pages_written"], before["dblwr_pages_written"])
         monitor = scratch.sql("SHOW ENGINE INNODB STATUS").replace("\\n", "\n")
         kept = re.findall(r"^  (\S+): the doublewrite buffer", monitor, re.MULTILINE)
         self.assertIn("./d/t.ibd", kept)
         self.assertFalse([path for path in kept if path.endswith("u.ibd")])
+        self.assertRegex(monitor, r"u\.ibd: directFS's ioctl\n")
+        self.assertIn(f"that did as they are page-compressed 0; files opened that keep it "
+                      f"{status['atomic_write_fallbacks']}", monitor)  # fmt: skip
+        # Of each file system once, with the default verbosity.
+        log = scratch.log.read_text()
+        self.assertEqual(log.count("written whole by directFS's ioctl"), 1)
+        self.assertEqual(log.count("through the doublewrite buffer, as nothing makes a write of a page whole"), 1)
         scratch.end(signal.SIGKILL)
         self.assertIn("cannot be used", self.assert_does_not_start(scratch, ON, *options))
         scratch.start(FORK, *options)
         self.check(scratch, "u")
         self.assertEqual(scratch.end(), 0)
 
+        large = self.mount("ext4", "--sector-size=4096")
         log = self.assert_does_not_start(scratch, "--innodb-flush-method=ALL_O_DIRECT", *options,
                                          f"--innodb-log-group-home-dir={large}")  # fmt: skip
         self.assertIn("does not take direct I/O of the redo log's blocks of 512 bytes", log)
+        small = ["--innodb-page-size=4096", AUTO]
+        scratch = self.server(large, *small)
+        scratch.start(FORK, *small)
+        self.assertEqual(self.status(scratch)["atomic_write_files_sector"], 0)
+        self.assertEqual(scratch.end(), 0)
+
+    def faults(self):
+        library = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp"))) / "aio_fault.so"
+        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run([*compiler, SOURCE, "-o", library], check=True)
+        return library
+
+    def test_tried_again(self):
+        """The kernel has no room for a request now and then: it is whole, too, when it is tried again, and what is
+        limited at a time comes back."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK, ON, environment={"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1",
+                                             "AIO_FAULT_SUBMIT": "11 3 1 1000000000"})  # fmt: skip
+        scratch.sql(FILL)
+        for _ in range(3):
+            self.flush(scratch, "t")
+        self.check(scratch)
+        retries = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_aio_write_submit_retries'").split()[1])
+        self.assertGreater(retries, 2 * RWF_AT_ONCE)
+        self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
+        self.assertEqual(scratch.end(), 0)
+
+    def test_synchronous(self):
+        """Sessions that find no free page write one themselves, by pwritev2(): the server stops where that is
+        rejected. The first two are those that try it."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        small = ["--innodb-buffer-pool-size=5M", "--innodb-lru-scan-depth=100", "--innodb-io-capacity=100",
+                 "--innodb-max-dirty-pages-pct=99", "--innodb-adaptive-flushing=OFF"]  # fmt: skip
+        scratch.start(FORK, ON, *small)
+        scratch.sql(FILL + "CREATE TABLE d.w LIKE d.t; INSERT INTO d.w (a) SELECT x.a FROM d.t x, d.t y LIMIT 60000")
+
+        def write():
+            """Until a session has written a page, or the server has ended."""
+            count = 0
+            for _ in range(60):
+                sessions = [scratch.session() for _ in range(8)]
+                for number, session in enumerate(sessions):
+                    with contextlib.suppress(BrokenPipeError):
+                        session.communicate(f"UPDATE d.w SET a = UUID() WHERE id % 8 = {number};\n")
+                result = scratch.client("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_flush_single_page_pages'")
+                if result.returncode or (count := int(result.stdout.split()[1])):
+                    break
+            return count
+
+        self.assertGreater(write(), 0)
+        self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
+        self.assertEqual(scratch.end(), 0)
+        begin = scratch.log.stat().st_size
+        scratch.start(FORK, ON, *small, environment={"LD_PRELOAD": str(self.faults()),
+                                                     "AIO_FAULT_PWRITEV2": f"{REJECTED} 3"})  # fmt: skip
+        write()
+        self.assertEqual(scratch.process.wait(60), ABORTED)
+        self.assertIn("the kernel has rejected it", scratch.log.read_text()[begin:])
+        scratch.start(FORK)
+        self.check(scratch)
+        self.assertEqual(scratch.end(), 0)
 
     def test_rejected(self):
         """The kernel rejects what it took before, or writes a part: the server stops.
         It has lost nothing, but for a page that is on the disk in part."""
-        library = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp"))) / "aio_fault.so"
-        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run([*compiler, SOURCE, "-o", library], check=True)
+        library = self.faults()
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON)
         scratch.sql(FILL)
@@ -304,10 +397,26 @@ class AtomicWrites(unittest.TestCase):
 
         shutil.rmtree(scratch.data)
         marked.rename(scratch.data)
+        shutil.copytree(scratch.data, marked)
         log = self.recover(scratch, FORK)
         self.assertNotIn(restored, log)
         self.assertIn(f"page number={page_no}]", log)
         scratch.end(signal.SIGKILL)
+
+        # The page of the transaction system, which is read ahead of recovery.
+        shutil.rmtree(scratch.data)
+        marked.rename(scratch.data)
+        with open(unmarked / "ibdata1", "rb") as file:
+            file.seek(SYSTEM_PAGE * PAGE_BYTES)
+            old = file.read(PAGE_BYTES)
+        with open(scratch.data / "#ib_16384_0.dblwr", "r+b") as file:
+            file.write(old)
+        with open(scratch.data / "ibdata1", "r+b") as file:
+            file.seek(SYSTEM_PAGE * PAGE_BYTES + PAGE_BYTES // 2)
+            file.write(bytes(PAGE_BYTES // 2))
+        with self.assertRaises(AssertionError):
+            scratch.start(FORK)
+        self.assertNotIn("page number=5] from the doublewrite buffer", scratch.log.read_text(errors="replace"))
 
         shutil.rmtree(scratch.data)
         shutil.copytree(unmarked, scratch.data)
@@ -333,6 +442,15 @@ class AtomicWrites(unittest.TestCase):
         scratch.start(STOCK)
         self.check(scratch)
         self.assertEqual(scratch.end(), 0)
+
+        # Without doublewrite files nothing is known of those of before.
+        scratch.start(FORK, ON, "--innodb-doublewrite=OFF")
+        self.assertEqual(scratch.end(), 0)
+        self.assertTrue((scratch.data / MARK).exists())
+        self.assertIn("Start and stop this server once with innodb_doublewrite = ON", scratch.log.read_text())
+        scratch.start(FORK)
+        self.assertEqual(scratch.end(), 0)
+        self.assertFalse((scratch.data / MARK).exists())
 
     def kill_behind_checkpoint(self, scratch, space):
         """Kills a server when a checkpoint has gone past all copies, and another page has changed, so that recovery

@@ -12,6 +12,8 @@ PAGE_BYTES = 16384
 SYSTEM_SPACE = 0
 # The page of the transaction system, in the system tablespace.
 SYSTEM_PAGE = 5
+# FIL_PAGE_LSN.
+LSN = 16
 # The first page of rows of a tablespace of one table.
 ROOT_PAGE = 4
 FILL = """
@@ -113,6 +115,43 @@ class Doublewrite(unittest.TestCase):
         scratch.start(FORK, "--log-error-verbosity=3")
         self.assert_restored(space, ROOT_PAGE)
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
+        self.assertEqual(scratch.end(), 0)
+
+
+    def test_torn_copy(self):
+        """The newest copy is torn itself: it was being written when the page was torn from the write before."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        old = read_page(self.table, ROOT_PAGE)
+        scratch.start(FORK, "--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0",
+                      "--innodb-idle-flush-pct=0")  # fmt: skip
+        scratch.sql("UPDATE d.t SET a = 'new'")
+        scratch.end(signal.SIGKILL)
+        newer = int.from_bytes(old[LSN : LSN + 8], "big") + 1
+        self.copy_to_slot(False, old[:LSN] + newer.to_bytes(8, "big") + old[LSN + 8 :])
+        self.copy_to_slot(True, old)
+        tear(self.table, ROOT_PAGE)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assert_restored(space, ROOT_PAGE)
+        self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a ORDER BY id) FROM d.t"), "new,new,new")
+        self.assertEqual(scratch.end(), 0)
+
+    def test_torn_copy_of_a_first_page(self):
+        """The same of the first page of the system tablespace, which is looked for by itself."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        scratch.end(signal.SIGKILL)
+        page = read_page(self.system, 0)
+        newer = int.from_bytes(page[LSN : LSN + 8], "big") + 1
+        self.copy_to_slot(False, page[:LSN] + newer.to_bytes(8, "big") + page[LSN + 8 :])
+        self.copy_to_slot(True, page)
+        tear(self.system, 0)
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)
 
 

@@ -120,6 +120,48 @@ TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
   EXPECT_EQ(find().sector_bytes, 512u);
 }
 
+TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
+  queue(m_device, "logical_block_size", "4096");
+  queue("250:7", "logical_block_size", "4096");
+  queue("250:8", "logical_block_size", "4096");
+  EXPECT_EQ(find().sector_bytes, 4096u);
+  const fs::path slaves = m_folder / "sys/dev/block" / m_device / "slaves";
+  for (const std::string minor : {"7", "8"}) {
+    fs::create_directories(slaves / minor);
+    std::ofstream(slaves / minor / "dev") << "250:" << minor << "\n";
+  }
+  EXPECT_EQ(find().sector_bytes, 4096u);
+  queue("250:8", "logical_block_size", "512");
+  EXPECT_EQ(find().sector_bytes, 512u);
+  /* Of one below nothing is known. */
+  fs::remove(slaves / "8/dev");
+  EXPECT_EQ(find().sector_bytes, 0u);
+}
+
+TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
+  queue("250:7", "logical_block_size", "4096");
+  const fs::path slave = m_folder / "sys/dev/block" / m_device / "slaves/7";
+  fs::create_directories(slave);
+  std::ofstream(slave / "dev") << "250:7\n";
+  queue(m_device, "logical_block_size", "4096");
+  EXPECT_EQ(find().sector_bytes, 4096u);
+  const fs::path loop = m_folder / "sys/dev/block/250:7/loop";
+  fs::create_directories(loop);
+  std::ofstream(loop / "backing_file") << m_folder.string() << "/nowhere\n";
+  EXPECT_EQ(find().sector_bytes, 0u);
+  /* A loop of devices, as links in sysfs could be, comes to an end. */
+  std::ofstream(loop / "backing_file") << m_path.string() << "\n";
+  EXPECT_EQ(find().sector_bytes, 0u);
+}
+
+TEST_F(AtomicProbe, APartitionBeginsWhereAPageWould) {
+  queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  std::ofstream(m_folder / "sys/dev/block" / m_device / "start") << "2048\n";
+  EXPECT_EQ(find().device_max_bytes, 65536u);
+  std::ofstream(m_folder / "sys/dev/block" / m_device / "start") << "63\n";
+  EXPECT_EQ(find().device_max_bytes, 0u);
+}
+
 TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
   queue(m_device, "atomic_write_unit_max_bytes", "many");
   EXPECT_EQ(find().device_max_bytes, 0u);

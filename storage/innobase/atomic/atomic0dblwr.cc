@@ -77,6 +77,17 @@ bool sync_path(const std::filesystem::path &path, int flags) {
   return is_synced;
 }
 
+/** @param[in]  page       a page that is not encrypted
+@param[in]  page_id    which it is
+@param[in]  page_size  its size
+@return whether it has not the checksum that it says */
+bool is_torn(const byte *page, const page_id_t &page_id,
+             const page_size_t &page_size) {
+  return BlockReporter(false, page, page_size,
+                       fsp_is_checksum_disabled(page_id.space()))
+      .is_corrupted();
+}
+
 /** @param[in]  page_id  a page of the system tablespace, whose files are known
 @return whether it is corrupt in its file, or cannot be read */
 bool is_corrupt(const page_id_t &page_id) {
@@ -92,10 +103,7 @@ bool is_corrupt(const page_id_t &page_id) {
   const dberr_t error =
       fil_io(request, true, page_id, univ_page_size, 0, n_bytes, page, nullptr);
   const bool is_corrupt =
-      error != DB_SUCCESS ||
-      BlockReporter(false, page, univ_page_size,
-                    fsp_is_checksum_disabled(page_id.space()))
-          .is_corrupted();
+      error != DB_SUCCESS || is_torn(page, page_id, univ_page_size);
   ut::aligned_free(page);
   return is_corrupt;
 }
@@ -127,6 +135,34 @@ bool doublewrite_copy_is_stale(const unsigned char *copy) {
                                    log_sys->last_checkpoint_lsn.load());
 }
 
+bool doublewrite_copy_is_useless(const unsigned char *copy) {
+  const page_id_t page_id{page_get_space_id(copy), page_get_page_no(copy)};
+  if (doublewrite_copy_is_stale(copy)) {
+    return true;
+  }
+  if (page_id.page_no() == 0) {
+    const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
+    return !fsp_flags_is_valid(flags) ||
+           is_torn(copy, page_id, page_size_t(flags));
+  }
+  return page_id.space() == TRX_SYS_SPACE &&
+         is_torn(copy, page_id, univ_page_size);
+}
+
+bool doublewrite_copy_is_newer(const unsigned char *one,
+                               const unsigned char *another) {
+  return mach_read_from_8(one + FIL_PAGE_LSN) >
+         mach_read_from_8(another + FIL_PAGE_LSN);
+}
+
+bool doublewrite_copy_may_replace(const unsigned char *copy,
+                                  const unsigned char *older) {
+  return page_get_space_id(copy) == page_get_space_id(older) &&
+         page_get_page_no(copy) == page_get_page_no(older) &&
+         doublewrite_copy_is_newer(copy, older) &&
+         !doublewrite_copy_is_stale(older);
+}
+
 bool doublewrite_v1_can_be_read() {
   const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
   s_v1_is_due =
@@ -146,13 +182,22 @@ void atomic_shutdown() {
   namespace fs = std::filesystem;
   const bool has_flushed_all = srv_fast_shutdown < 2 && !srv_read_only_mode &&
                                srv_force_recovery < SRV_FORCE_NO_LOG_REDO;
-  std::error_code error;
-  const fs::path folder = doublewrite_folder();
-  if (!has_flushed_all || dblwr::dir.empty() ||
-      !fs::exists(folder / MARK, error)) {
+  if (!has_flushed_all || !is_marked()) {
+    return;
+  }
+  if (dblwr::dir.empty()) {
+    ib::warn() << "innodb_doublewrite is OFF: the doublewrite files are where"
+                  " they were, with copies that may be older than their pages,"
+                  " and '"
+               << MARK
+               << "' says so. Start and stop this server once with"
+                  " innodb_doublewrite = ON before you start another one than"
+                  " Spillway with this data directory.";
     return;
   }
   /* The copies are gone for certain before what says that they are old. */
+  std::error_code error;
+  const fs::path folder = doublewrite_folder();
   for (auto entry = fs::directory_iterator(folder, error);
        !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
@@ -164,13 +209,19 @@ void atomic_shutdown() {
       }
     }
   }
-  if (!error && sync_path(folder, O_RDONLY) &&
-      fs::remove(folder / MARK, error) && sync_path(folder, O_RDONLY)) {
-    return;
+  bool is_removed = !error && sync_path(folder, O_RDONLY);
+  /* In the data directory, too, from a run with innodb_doublewrite = OFF. */
+  for (const fs::path &marked : {folder, fs::path{"."}}) {
+    if (is_removed) {
+      fs::remove(marked / MARK, error);
+      is_removed = !error && sync_path(marked, O_RDONLY);
+    }
   }
-  ib::warn() << "The doublewrite files in '" << folder.string()
-             << "' could not be removed. Remove them before you start another"
-                " server than Spillway with this data directory.";
+  if (!is_removed) {
+    ib::warn() << "The doublewrite files in '" << folder.string()
+               << "' could not be removed. Remove them before you start another"
+                  " server than Spillway with this data directory.";
+  }
 }
 
 }  // namespace spw

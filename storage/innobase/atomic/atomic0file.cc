@@ -45,6 +45,8 @@ storage below a closed file may be another when it is opened again. */
 #include "buf0dblwr.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
+#include "mysql/components/services/log_builtins.h"
+#include "mysqld_error.h"
 #include "os0file.h"
 #include "spw0hook.h"
 #include "sql/current_thd.h"
@@ -117,21 +119,29 @@ std::atomic<uint64_t> s_doublewrite_avoided;
 std::atomic<uint64_t> s_page_compressed;
 std::atomic<uint64_t> s_fallbacks;
 
-/** Writes with RWF_ATOMIC by copy on write that are under way, at most. XFS of
-Linux 6.18 comes to a standstill with many, as each holds room in its journal
+/** Writes with RWF_ATOMIC that are under way, at most. XFS of Linux 6.18 comes
+to a standstill with many that it copies, as each holds room in its journal
 while it waits for the file's lock, and who has the lock waits for room: seen
-with 370, and a journal of 64 MB. Each may take a megabyte of that. */
-constexpr ptrdiff_t MOST_COPIES = 16;
-std::counting_semaphore<MOST_COPIES> s_copies{MOST_COPIES};
+with 370, and a journal of 64 MB. Each may take a megabyte of that. Also where
+the device makes pages whole, XFS copies those that do not lie as it needs. */
+constexpr ptrdiff_t MOST_RWF = 16;
+std::counting_semaphore<MOST_RWF> s_rwf{MOST_RWF};
 
 /** The page that this thread writes whole; see Atomic_page. */
 thread_local const buf_page_t *t_page = nullptr;
 
-/** This thread's next page write is to have RWF_ATOMIC. */
+/** Each write of that page has RWF_ATOMIC, also when it is tried again. */
 thread_local bool t_is_rwf = false;
 
-/** This thread has one of s_copies. */
-thread_local bool t_is_copy = false;
+/** This thread has one of s_rwf, which goes over to a request that the kernel
+has taken. */
+thread_local bool t_has_one = false;
+
+/** Say something in the error log that is no warning, with any
+log_error_verbosity. */
+void note(const std::string &text) {
+  LogErr(SYSTEM_LEVEL, ER_LOG_PRINTF_MSG, text.c_str());
+}
 
 /** Find out how a file's pages are written, and decide; the error log says it
 once for each kind.
@@ -166,14 +176,16 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
                << " of " << page_bytes << " bytes: written whole by "
                << name_of(output.means) << ". That has been two to three times"
                << " as slow as the doublewrite buffer.";
-  } else if (is_new && output.means != Atomic_means::NONE) {
-    ib::info() << "'" << path << "' and what else is on its file system, pages"
-               << " of " << page_bytes << " bytes: written whole by "
-               << name_of(output.means) << ", without the doublewrite buffer.";
   } else if (is_new) {
-    ib::info() << "'" << path << "' and what else is on its file system, pages"
-               << " of " << page_bytes << " bytes: through the doublewrite"
-               << " buffer, as " << sentence_of(output.reason) << ".";
+    const std::string what =
+        std::string("'") + path +
+        "' and what else is on its file system, pages of " +
+        std::to_string(page_bytes) + " bytes: ";
+    note(output.means != Atomic_means::NONE
+             ? what + "written whole by " + name_of(output.means) +
+                   ", without the doublewrite buffer."
+             : what + "through the doublewrite buffer, as " +
+                   sentence_of(output.reason) + ".");
   }
   return output;
 }
@@ -209,6 +221,12 @@ Atomic_means means_of(const fil_node_t *file) {
 @return whether the kernel has rejected the flag, and not failed to write */
 bool is_rejection(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
+/** @param[in]  control  a request of native AIO
+@return whether it has RWF_ATOMIC */
+bool is_rwf(const iocb *control) {
+  return (control->aio_rw_flags & ATOMIC_RWF) != 0;
+}
+
 }  // namespace
 
 void atomic_start(ulong *flush_method) {
@@ -219,14 +237,13 @@ void atomic_start(ulong *flush_method) {
                     " O_DIRECT.";
       *flush_method = SRV_UNIX_O_DIRECT;
     }
+    note(
+        "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
+        " page-compressed tables only.");
     if (!use_fallocate) {
-      ib::info() << "innodb_use_atomic_writes = ON: innodb_use_fallocate is"
-                    " ON.";
+      note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
       use_fallocate = true;
     }
-    ib::info()
-        << "innodb_use_atomic_writes = ON: the doublewrite buffer is used"
-           " for page-compressed tables only.";
   }
   if (use_fallocate) {
     tbsp_extend_and_initialize = false;
@@ -243,18 +260,19 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
     /* Whoever is about to open it says why. */
     return DB_SUCCESS;
   }
-  const bool is_refused =
-      decide(file, path, page_size_t(flags).physical()).is_refused;
+  const Atomic_output output =
+      decide(file, path, page_size_t(flags).physical());
   close(file);
 
-  if (!is_refused) {
+  if (!output.is_refused) {
     return DB_SUCCESS;
   }
   if (THD *const thd = current_thd; thd != nullptr) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
-                        "InnoDB: innodb_use_atomic_writes = ON, and the storage"
-                        " of '%s' does not write whole pages.",
-                        path);
+                        "InnoDB: innodb_use_atomic_writes is ON, and pages of"
+                        " '%s' would not be written whole: %s. AUTO uses the"
+                        " doublewrite buffer for it.",
+                        path, sentence_of(output.reason));
   }
   return DB_UNSUPPORTED;
 }
@@ -273,7 +291,11 @@ void atomic_file_opened(const fil_node_t *file) {
       decide(file->handle.m_file, file->name,
              page_size_t(file->space->flags).physical());
   if (output.is_refused) {
-    fail(file->name, "cannot be");
+    ib::fatal(UT_LOCATION_HERE)
+        << "The server stops, as it has to write to '" << file->name
+        << "', innodb_use_atomic_writes is ON, and the pages would not be"
+           " written whole. Start it with AUTO, or with that file on storage"
+           " that writes whole pages.";
   }
   if (output.means == Atomic_means::NONE) {
     s_fallbacks.fetch_add(1, std::memory_order_relaxed);
@@ -311,8 +333,8 @@ Atomic_page::Atomic_page(const buf_page_t *page) {
 Atomic_page::~Atomic_page() {
   t_page = nullptr;
   t_is_rwf = false;
-  if (std::exchange(t_is_copy, false)) {
-    s_copies.release();
+  if (std::exchange(t_has_one, false)) {
+    s_rwf.release();
   }
 }
 
@@ -332,9 +354,9 @@ void atomic_request(IORequest *request, const fil_node_t *file,
   /* Its table may have become page-compressed meanwhile. */
   request->clear_compressed();
   t_is_rwf = needs_rwf(means);
-  if (means == Atomic_means::RWF_COPY) {
-    s_copies.acquire();
-    t_is_copy = true;
+  if (t_is_rwf && !t_has_one) {
+    s_rwf.acquire();
+    t_has_one = true;
   }
 
   s_pages[static_cast<size_t>(means)].fetch_add(1, std::memory_order_relaxed);
@@ -344,45 +366,52 @@ void atomic_request(IORequest *request, const fil_node_t *file,
 }
 
 void atomic_prepare(iocb *control) {
-  if (std::exchange(t_is_rwf, false)) {
+  if (t_is_rwf) {
     control->aio_rw_flags = ATOMIC_RWF;
-    /* atomic_completed() gives it back. */
-    t_is_copy = false;
+    /* Once it is submitted it can be done at any moment, and atomic_completed()
+    gives it back. */
+    t_has_one = false;
   }
 }
 
-void atomic_completed(const iocb *control, const fil_node_t *file) {
-  if ((control->aio_rw_flags & ATOMIC_RWF) != 0 &&
-      means_of(file) == Atomic_means::RWF_COPY) {
-    s_copies.release();
+void atomic_not_submitted(const iocb *control, int error, const char *path) {
+  if (is_rwf(control)) {
+    t_has_one = true;
+  }
+  atomic_failed(control, error, path);
+}
+
+void atomic_completed(const iocb *control) {
+  if (is_rwf(control)) {
+    s_rwf.release();
   }
 }
 
 void atomic_failed(const iocb *control, int error, const char *path) {
-  if ((control->aio_rw_flags & ATOMIC_RWF) != 0 && is_rejection(error)) {
+  if (is_rwf(control) && is_rejection(error)) {
     fail(path, "the kernel has rejected it");
   }
 }
 
 void atomic_resubmitted(const iocb *control, const char *path) {
-  if ((control->aio_rw_flags & ATOMIC_RWF) != 0) {
+  if (is_rwf(control)) {
     fail(path, "the kernel has written a part of it");
   }
 }
 
 bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
                   ssize_t *n_written) {
-  if (!std::exchange(t_is_rwf, false)) {
+  if (!t_is_rwf) {
     return false;
   }
   const iovec vector = {buffer, n_bytes};
   *n_written =
       pwritev2(file, &vector, 1, static_cast<off_t>(offset), ATOMIC_RWF);
   if (*n_written < 0 && is_rejection(errno)) {
-    fail("a data file", "the kernel has rejected it");
+    fail(t_page->get_space()->name, "the kernel has rejected it");
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
-    fail("a data file", "the kernel has written a part of it");
+    fail(t_page->get_space()->name, "the kernel has written a part of it");
   }
   return true;
 }
@@ -421,24 +450,37 @@ void atomic_print(FILE *file) {
     }
   }
 
-  constexpr size_t N_NAMED = 20;
-  std::vector<std::pair<std::string, Atomic_reason>> kept;
+  fprintf(file,
+          "Pages that did not go through the doublewrite buffer %" PRIu64
+          ", that did as they are page-compressed %" PRIu64
+          "; files opened that keep it %" PRIu64 "\n",
+          stats.doublewrite_avoided, stats.page_compressed, stats.fallbacks);
+
+  std::vector<std::pair<std::string, std::string>> kept, whole;
   {
     std::shared_lock lock{s_files_mutex};
     for (const auto &[node, open_file] : s_files) {
-      if (open_file.output.means == Atomic_means::NONE) {
-        kept.emplace_back(open_file.path, open_file.output.reason);
+      const Atomic_output &output = open_file.output;
+      if (output.means == Atomic_means::NONE) {
+        kept.emplace_back(open_file.path, std::string(name_of(output.means)) +
+                                              ", as " +
+                                              sentence_of(output.reason));
+      } else {
+        whole.emplace_back(open_file.path, name_of(output.means));
       }
     }
   }
-  std::sort(kept.begin(), kept.end());
-  for (size_t i = 0; i < std::min(kept.size(), N_NAMED); ++i) {
-    fprintf(file, "  %s: the doublewrite buffer, as %s\n",
-            kept[i].first.c_str(), sentence_of(kept[i].second));
-  }
-  if (kept.size() > N_NAMED) {
-    fprintf(file, "  and %zu other files: the doublewrite buffer\n",
-            kept.size() - N_NAMED);
+  for (auto *files : {&kept, &whole}) {
+    constexpr size_t N_NAMED = 100;
+    std::sort(files->begin(), files->end());
+    for (size_t i = 0; i < std::min(files->size(), N_NAMED); ++i) {
+      fprintf(file, "  %s: %s\n", (*files)[i].first.c_str(),
+              (*files)[i].second.c_str());
+    }
+    if (files->size() > N_NAMED) {
+      fprintf(file, "  and %zu other files: %s\n", files->size() - N_NAMED,
+              files == &kept ? name_of(Atomic_means::NONE) : "whole");
+    }
   }
 }
 

@@ -22,10 +22,13 @@ What the kernel and the storage say, and show, of whole writes. */
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 namespace spw {
 
@@ -33,6 +36,13 @@ namespace {
 
 /** directFS: _IOW(0x95, 2, unsigned), from seed 004's server. */
 constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
+
+/** A number of that kind that nobody has: a file system that takes it takes
+anything, and promises nothing. */
+constexpr unsigned long NOBODYS = 0x4004957f;
+
+/** Devices below one another, at most. */
+constexpr int MOST_LAYERS = 8;
 
 /** linux/stat.h: the request, and where the answers are in struct statx. */
 constexpr unsigned STATX_ATOMIC = 0x10000;
@@ -84,7 +94,8 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
 
   found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0;
   const unsigned on = 1;
-  found.ioctl_succeeds = ioctl(file, DIRECTFS_ATOMIC_WRITES, &on) == 0;
+  found.ioctl_succeeds = ioctl(file, NOBODYS, &on) != 0 &&
+                         ioctl(file, DIRECTFS_ATOMIC_WRITES, &on) == 0;
 
   /* By number, as the C library's structure may end before these fields. */
   alignas(8) unsigned char buffer[STATX_BYTES]{};
@@ -94,36 +105,80 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
     found.unit_max_opt_bytes = number_at(buffer, STATX_UNIT_MAX_OPT);
   }
   if (units_hold_page(found, page_bytes)) {
+    /* What has failed may have done so for want of room or of descriptors. */
     const std::pair<dev_t, uint32_t> key{status.st_dev, page_bytes};
-    auto tried = m_tried.find(key);
-    if (tried == m_tried.end()) {
-      tried = m_tried.emplace(key, try_rwf(path, page_bytes)).first;
+    found.rwf_succeeds = m_taken.count(key) != 0 || try_rwf(path, page_bytes);
+    if (found.rwf_succeeds) {
+      m_taken.insert(key);
     }
-    found.rwf_succeeds = tried->second;
   }
 
-  found.device_max_bytes =
-      queue_value(status.st_dev, "atomic_write_unit_max_bytes");
-  found.sector_bytes = queue_value(status.st_dev, "logical_block_size");
+  if (begins_at_multiple(status.st_dev, page_bytes)) {
+    found.device_max_bytes =
+        queue_value(status.st_dev, "atomic_write_unit_max_bytes");
+  }
+  found.sector_bytes = sector_bytes(status.st_dev, MOST_LAYERS);
   found.file_system_bytes =
       file_system_bytes(file, status.st_dev, status.st_blksize);
   return found;
 }
 
+std::string Atomic_prober::folder_of(dev_t device) const {
+  return m_sysfs + "/dev/block/" + std::to_string(major(device)) + ":" +
+         std::to_string(minor(device));
+}
+
 uint32_t Atomic_prober::queue_value(dev_t device,
                                     const std::string &name) const {
-  const std::string folder = m_sysfs + "/dev/block/" +
-                             std::to_string(major(device)) + ":" +
-                             std::to_string(minor(device));
   /* A partition has the queue of its disk, the folder above it. */
   for (const char *queue : {"/queue/", "/../queue/"}) {
-    std::ifstream file{folder + queue + name};
+    std::ifstream file{folder_of(device) + queue + name};
     uint32_t value;
     if (file >> value) {
       return value;
     }
   }
   return 0;
+}
+
+bool Atomic_prober::begins_at_multiple(dev_t device,
+                                       uint32_t page_bytes) const {
+  /* Of a partition: in units of 512 bytes, whatever the device's blocks are. */
+  std::ifstream file{folder_of(device) + "/start"};
+  uint64_t start;
+  return !(file >> start) || start * 512 % page_bytes == 0;
+}
+
+uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {
+  uint32_t least = queue_value(device, "logical_block_size");
+  if (n_layers == 0) {
+    return 0;
+  }
+  for (const char *disk : {"", "/.."}) {
+    const std::filesystem::path folder = folder_of(device) + disk;
+
+    std::ifstream loop{folder / "loop/backing_file"};
+    std::string path;
+    if (std::getline(loop, path)) {
+      struct stat status;
+      least = stat(path.c_str(), &status) == 0
+                  ? std::min(least, sector_bytes(status.st_dev, n_layers - 1))
+                  : 0;
+    }
+
+    std::error_code error;
+    for (const auto &entry :
+         std::filesystem::directory_iterator{folder / "slaves", error}) {
+      std::ifstream file{entry.path() / "dev"};
+      unsigned its_major, its_minor;
+      char colon;
+      least = file >> its_major >> colon >> its_minor
+                  ? std::min(least, sector_bytes(makedev(its_major, its_minor),
+                                                 n_layers - 1))
+                  : 0;
+    }
+  }
+  return least;
 }
 
 uint32_t Atomic_prober::file_system_bytes(int file, dev_t device,

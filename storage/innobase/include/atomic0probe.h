@@ -17,7 +17,7 @@ What the kernel and the storage say, and show, of whole writes. */
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -40,7 +40,8 @@ class Atomic_prober {
 
   /** Find out, and switch on what has to be (directFS's ioctl). A page is
   written to a nameless scratch file beside the file if its file system says
-  that it takes RWF_ATOMIC; once for each file system and size of page.
+  that it takes RWF_ATOMIC; until it has succeeded once for that file system and
+  size of page.
   @param[in]  file        the file, open as it will be written
   @param[in]  path        its path
   @param[in]  page_bytes  its pages, a power of 2
@@ -49,6 +50,22 @@ class Atomic_prober {
                                      uint32_t page_bytes);
 
  private:
+  /** @return sysfs' folder of a device */
+  [[nodiscard]] std::string folder_of(dev_t device) const;
+
+  /** @return whether a device, if it is a partition, begins where a page would:
+  else its pages do not lie as the disk writes them whole */
+  [[nodiscard]] bool begins_at_multiple(dev_t device,
+                                        uint32_t page_bytes) const;
+
+  /** What a device and all below it write as a whole: a device mapper's, or a
+  loop device's, has the logical blocks that it was told, or the largest of
+  those below, which may write less at once.
+  @param[in]  device    the device
+  @param[in]  n_layers  how deep to look
+  @return the least logical block; 0 if one of them is not known */
+  [[nodiscard]] uint32_t sector_bytes(dev_t device, int n_layers) const;
+
   /** A file of the block queue that a device has, or its disk.
   @return its number; 0 if there is none */
   [[nodiscard]] uint32_t queue_value(dev_t device,
@@ -70,8 +87,8 @@ class Atomic_prober {
   const std::string m_sysfs;
   const std::string m_mountinfo;
 
-  /** What try_rwf() has said, by file system and size of page. */
-  std::map<std::pair<dev_t, uint32_t>, bool> m_tried;
+  /** Where try_rwf() has succeeded: file system and size of page. */
+  std::set<std::pair<dev_t, uint32_t>> m_taken;
 };
 
 }  // namespace spw

@@ -14,6 +14,7 @@ The only door between upstream's files and ours: what the patches call. */
 #ifndef spw0hook_h
 #define spw0hook_h
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -461,14 +462,21 @@ needs RWF_ATOMIC it has that.
 @param[in,out]  control  the request */
 void atomic_prepare(iocb *control);
 
-/** The kernel has reported a request of native AIO as done, or failed. Called
-by its segment's I/O thread, which holds no mutex; the file is still pinned.
+/** A request of native AIO that was prepared was not submitted, and may be
+prepared again. Called by the thread that has prepared it. The server stops if
+it is because the kernel has rejected RWF_ATOMIC.
 @param[in]  control  the request
-@param[in]  file     its file */
-void atomic_completed(const iocb *control, const fil_node_t *file);
+@param[in]  error    errno
+@param[in]  path     its file */
+void atomic_not_submitted(const iocb *control, int error, const char *path);
 
-/** A request of native AIO has failed, when it was submitted or afterwards. The
-server stops if it is because the kernel has rejected RWF_ATOMIC.
+/** The kernel has reported a request of native AIO as done, or failed. Called
+by its segment's I/O thread, which holds no mutex.
+@param[in]  control  the request */
+void atomic_completed(const iocb *control);
+
+/** A request of native AIO that was submitted has failed. The server stops if
+it is because the kernel has rejected RWF_ATOMIC.
 @param[in]  control  the request
 @param[in]  error    errno
 @param[in]  path     its file */
@@ -496,6 +504,47 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
 without the doublewrite buffer since the last clean shutdown: it must not be put
 in the place of a corrupt page, as it may be of an earlier write */
 [[nodiscard]] bool doublewrite_copy_is_stale(const unsigned char *copy);
+
+/** @param[in]  copy  a page of the doublewrite buffer, ahead of recovery
+@return whether it is stale, or torn itself; that it is torn is seen of the
+first page of a file and of the system tablespace's only, which are not
+encrypted */
+[[nodiscard]] bool doublewrite_copy_is_useless(const unsigned char *copy);
+
+/** @param[in]  one      a page of the doublewrite buffer
+@param[in]  another  another
+@return whether the first is newer: its FIL_PAGE_LSN is higher */
+[[nodiscard]] bool doublewrite_copy_is_newer(const unsigned char *one,
+                                             const unsigned char *another);
+
+/** @param[in]  copy  a page of the doublewrite buffer
+@param[in]  older  another
+@return whether the second is of the same page, older, and not stale */
+[[nodiscard]] bool doublewrite_copy_may_replace(const unsigned char *copy,
+                                                const unsigned char *older);
+
+/** Copies of the same page are to be tried from the newest on.
+@param[in,out]  pages  those of the doublewrite files */
+template <class Pages>
+void doublewrite_newest_first(Pages *pages) {
+  std::stable_sort(pages->begin(), pages->end(),
+                   [](const auto *one, const auto *another) {
+                     return doublewrite_copy_is_newer(
+                         one->m_buffer.begin(), another->m_buffer.begin());
+                   });
+}
+
+/** @param[in]  pages  those of the doublewrite files
+@param[in]  copy   one of them, which is torn itself
+@return whether there is an older one in its place: a power cut tears a copy
+before the page that it is of is written again, which can be torn from before */
+template <class Pages>
+[[nodiscard]] bool doublewrite_has_older_copy(const Pages &pages,
+                                              const unsigned char *copy) {
+  return std::any_of(pages.begin(), pages.end(), [copy](const auto *page) {
+    return doublewrite_copy_may_replace(copy, page->m_buffer.begin());
+  });
+}
 
 /** The page of the transaction system is about to be read, ahead of recovery,
 which would put the doublewrite buffer's copy in its place.
