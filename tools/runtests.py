@@ -181,16 +181,18 @@ def check_patches():
 
 
 # Not the copies on write of XFS: docs/atomic-writes.md says why; nor those that may lose a page now and then.
-CUT = ("ext4-doublewrite", "ext4-without", "directfs-ioctl", "ext4-journal-4k")
+CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "directfs-ioctl", "ext4-journal-4k")
+CUTS = 2
 # There pages go through the page cache, also with direct I/O.
 KILLED = ("ext4-journal-4k",)
 
 
 def power_cuts():
-    """Of each one; of the one without the doublewrite buffer until a page is lost."""
+    """Of each some; of the one without the doublewrite buffer until a page is lost."""
     for how, configurations in (("cut", CUT), ("kill", KILLED)):
         names = [f"--configuration={name}" for name in configurations]
-        output = run_logged(f"power-cuts-{how}", REPO / "powercut/powercut.py", "run", "--how", how, "--cuts", "1", *names)
+        output = run_logged(f"power-cuts-{how}", REPO / "powercut/powercut.py", "run", "--how", how, "--cuts", str(CUTS),
+                            *names)  # fmt: skip
         if skipped := re.search("skipped: (.*)", output):
             raise Skip(skipped.group(1))
 

@@ -154,6 +154,33 @@ TEST(AtomicWrite, APageInASectorIsWhole) {
          Atomic_reason::NOT_DIRECT);
 }
 
+/** Where everything holds, what comes first is taken; without it the next. */
+TEST(AtomicWrite, TheOrderOfTheMeans) {
+  for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
+    Atomic_findings found = xfs_device();
+    found.ioctl_succeeds = true;
+    found.file_system_bytes = 2 * PAGE_BYTES;
+    found.sector_bytes = PAGE_BYTES;
+    const auto means = [&found, setting](bool file_system_is_enough) {
+      return decide(setting, found, PAGE_BYTES, file_system_is_enough).means;
+    };
+    EXPECT_EQ(means(true), Atomic_means::IOCTL);
+    found.ioctl_succeeds = false;
+    EXPECT_EQ(means(true), Atomic_means::RWF);
+    found.device_max_bytes = 0;
+    EXPECT_EQ(means(true), setting == Atomic_writes::ON
+                               ? Atomic_means::RWF_COPY
+                               : Atomic_means::FILE_SYSTEM);
+    found.unit_max_bytes = PAGE_BYTES / 2;
+    EXPECT_EQ(means(true), Atomic_means::FILE_SYSTEM);
+    EXPECT_EQ(means(false), Atomic_means::SECTOR);
+    found.file_system_bytes = PAGE_BYTES / 2;
+    EXPECT_EQ(means(true), Atomic_means::SECTOR);
+    found.sector_bytes = PAGE_BYTES / 2;
+    EXPECT_EQ(means(true), Atomic_means::NONE);
+  }
+}
+
 /* Every combination of what can be found and asked for: what must hold
 whatever else is so. */
 TEST(AtomicWrite, WhateverIsFound) {

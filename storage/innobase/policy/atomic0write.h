@@ -66,7 +66,8 @@ struct Atomic_findings {
   uint32_t unit_max_opt_bytes;
 
   /** The block queue's atomic_write_unit_max_bytes: what the device below
-  writes as a whole; 0 if it does not promise any. */
+  writes as a whole; 0 if it does not promise any, or pages do not lie as it
+  needs. */
   uint32_t device_max_bytes;
 
   /** A page was written with RWF_ATOMIC to a scratch file in that file system.
@@ -77,7 +78,8 @@ struct Atomic_findings {
   bytes; 0 if it makes none. */
   uint32_t file_system_bytes;
 
-  /** What the device writes as a whole: its logical block size, in bytes. */
+  /** What the device, and each below it, writes as a whole: the least logical
+  block size, in bytes; 0 if one is not known. */
   uint32_t sector_bytes;
 };
 

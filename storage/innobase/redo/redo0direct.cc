@@ -22,7 +22,11 @@ that direct I/O does not take, such as a block on the stack. */
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
+#include "log0constants.h"
 #include "log0types.h"
 #include "os0file.h"
 #include "spw0hook.h"
@@ -73,9 +77,15 @@ bool flush_method_start(ulong *flush_method) {
   }
   *flush_method = SRV_UNIX_O_DIRECT;
 
-  if (const int error = try_direct(srv_log_group_home_dir); error != 0) {
-    ib::error() << "innodb_flush_method = ALL_O_DIRECT: '"
-                << srv_log_group_home_dir
+  /* Its folder may be a mount of its own. */
+  const std::filesystem::path home = srv_log_group_home_dir;
+  std::error_code none;
+  const std::string folder =
+      std::filesystem::is_directory(home / LOG_DIRECTORY_NAME, none)
+          ? home / LOG_DIRECTORY_NAME
+          : home;
+  if (const int error = try_direct(folder.c_str()); error != 0) {
+    ib::error() << "innodb_flush_method = ALL_O_DIRECT: '" << folder
                 << "' does not take direct I/O of the redo log's blocks of "
                 << OS_FILE_LOG_BLOCK_SIZE << " bytes (" << strerror(error)
                 << "), as where its device has logical blocks of 4096. Use"
