@@ -98,13 +98,15 @@ def mounted(kind, size, folder, *options):
         command(*make, device)
         mount.mkdir()
         command("mount", "-o", mount_options, device, mount)
-        yield directfs(folder, mount) if kind == DIRECTFS else mount
+        with directfs(folder, mount) if kind == DIRECTFS else contextlib.nullcontext(mount) as place:
+            yield place
     finally:
         remove(folder)
 
 
+@contextlib.contextmanager
 def directfs(folder, mount):
-    """Serve a folder of a mounted file system as directFS; gives where. It ends when that is unmounted."""
+    """Serve a folder of a mounted file system as directFS, while the context lasts; gives where."""
     if not DIRECTFS_PROGRAM.exists():
         raise Failure(f"{DIRECTFS_PROGRAM} is not built: make check builds it")
     store, top = mount / "store", folder / DIRECTFS
@@ -114,13 +116,18 @@ def directfs(folder, mount):
     with open(mount / f"{DIRECTFS}.log", "wb") as log:
         process = subprocess.Popen([*DIES_WITH_US, DIRECTFS_PROGRAM, *options, top], stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=log)  # fmt: skip
-    deadline = time.monotonic() + DIRECTFS_SECONDS
-    while not is_mounted(top):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            raise Failure(f"powercut_fs is not mounted: {Path(log.name).read_text().strip()}")
-        time.sleep(0.02)
-    return top
+    try:
+        deadline = time.monotonic() + DIRECTFS_SECONDS
+        while not is_mounted(top):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failure(f"powercut_fs is not mounted: {Path(log.name).read_text().strip()}")
+            time.sleep(0.02)
+        yield top
+        unmount(top)
+        process.wait(DIRECTFS_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def on_disk(place):
