@@ -122,9 +122,10 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
   return real(context, n, iocbs);
 }
 
-extern "C" ssize_t pwritev2(int file, const struct iovec *vectors, int n,
-                            off_t offset, int flags) {
-  static const auto real = next<decltype(&pwritev2)>("pwritev2");
+/** What glibc calls pwritev2() where offsets have 64 bits. */
+extern "C" ssize_t pwritev64v2(int file, const struct iovec *vectors, int n,
+                               off64_t offset, int flags) {
+  static const auto real = next<decltype(&pwritev64v2)>("pwritev64v2");
   static const auto fault = numbers<2>("AIO_FAULT_PWRITEV2");
   static std::atomic<long> calls{0};
 
@@ -133,4 +134,9 @@ extern "C" ssize_t pwritev2(int file, const struct iovec *vectors, int n,
     return -1;
   }
   return real(file, vectors, n, offset, flags);
+}
+
+extern "C" ssize_t pwritev2(int file, const struct iovec *vectors, int n,
+                            off_t offset, int flags) {
+  return pwritev64v2(file, vectors, n, offset, flags);
 }

@@ -15,6 +15,8 @@ recovery, and the file that says so. */
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -49,19 +51,20 @@ constexpr const char *MARK = "#spw_atomic_writes";
 /** dblwr::v1::init() is due when recovery has ended. */
 bool s_v1_is_due = false;
 
-/** @return the folder of the doublewrite files; the data directory, where the
-server looks for them by default, if it has not opened them */
-std::filesystem::path doublewrite_folder() {
-  return dblwr::dir.empty() ? std::string{"."} : dblwr::dir;
+/** @return the folders that can be marked: that of the doublewrite files, and
+the data directory, which a server without them takes for it */
+std::array<std::filesystem::path, 2> marked_folders() {
+  return {dblwr::dir, "."};
 }
 
 /** @return whether copies in the doublewrite files may be of an earlier write
-than the page's last. A server without doublewrite files has marked the data
-directory. */
+than the page's last */
 bool is_marked() {
   std::error_code error;
-  return std::filesystem::exists(doublewrite_folder() / MARK, error) ||
-         std::filesystem::exists(MARK, error);
+  const auto folders = marked_folders();
+  return std::any_of(folders.begin(), folders.end(), [&error](const auto &it) {
+    return std::filesystem::exists(it / MARK, error);
+  });
 }
 
 /** @param[in]  path  a file or folder
@@ -113,7 +116,7 @@ bool is_corrupt(const page_id_t &page_id) {
 bool doublewrite_needs_fsync() { return doublewrite_fsync; }
 
 void doublewrite_mark() {
-  const std::filesystem::path folder = doublewrite_folder();
+  const std::filesystem::path folder = dblwr::dir;
   if (!sync_path(folder / MARK, O_WRONLY | O_CREAT) ||
       !sync_path(folder, O_RDONLY)) {
     ib::fatal(UT_LOCATION_HERE)
@@ -185,7 +188,7 @@ void atomic_shutdown() {
   if (!has_flushed_all || !is_marked()) {
     return;
   }
-  if (dblwr::dir.empty()) {
+  if (!dblwr::is_enabled()) {
     ib::warn() << "innodb_doublewrite is OFF: the doublewrite files are where"
                   " they were, with copies that may be older than their pages,"
                   " and '"
@@ -197,7 +200,7 @@ void atomic_shutdown() {
   }
   /* The copies are gone for certain before what says that they are old. */
   std::error_code error;
-  const fs::path folder = doublewrite_folder();
+  const fs::path folder = dblwr::dir;
   for (auto entry = fs::directory_iterator(folder, error);
        !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
@@ -210,8 +213,7 @@ void atomic_shutdown() {
     }
   }
   bool is_removed = !error && sync_path(folder, O_RDONLY);
-  /* In the data directory, too, from a run with innodb_doublewrite = OFF. */
-  for (const fs::path &marked : {folder, fs::path{"."}}) {
+  for (const fs::path &marked : marked_folders()) {
     if (is_removed) {
       fs::remove(marked / MARK, error);
       is_removed = !error && sync_path(marked, O_RDONLY);
