@@ -76,8 +76,8 @@ constexpr const char *REASONS[] = {
     "without native AIO a write can be of several pages"
     " (innodb_use_native_aio)",
     "it is not open for direct I/O (innodb_flush_method)",
-    "its file system would copy each page, which takes longer than to write it"
-    " twice; innodb_use_atomic_writes = ON takes it",
+    "its file system would copy each page, which on fast storage takes longer"
+    " than to write it twice; innodb_use_atomic_writes = ON takes it",
     "it has only what its file system does by itself, and"
     " innodb_use_atomic_writes_fs is OFF",
     "the kernel says that its file system takes whole writes, and rejected one",
@@ -174,8 +174,8 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
   } else if (is_new && output.means == Atomic_means::RWF_COPY) {
     ib::warn() << "'" << path << "' and what else is on its file system, pages"
                << " of " << page_bytes << " bytes: written whole by "
-               << name_of(output.means) << ". That has been two to three times"
-               << " as slow as the doublewrite buffer.";
+               << name_of(output.means) << ". On fast storage that has been two"
+               << " to three times as slow as the doublewrite buffer.";
   } else if (is_new) {
     const std::string what =
         std::string("'") + path +

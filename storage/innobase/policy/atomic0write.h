@@ -111,8 +111,9 @@ enum class Atomic_reason : uint8_t {
   SIMULATED_AIO,
   /** Not open for direct I/O. */
   NOT_DIRECT,
-  /** It can be, but by copies, which take longer than writing a page twice: two
-  to three times (measured: XFS, 16 KiB, random overwrites). With AUTO only. */
+  /** It can be, but by copies, which on storage as fast as memory take longer
+  than writing a page twice: two to three times (measured: XFS, 16 KiB, random
+  overwrites). With AUTO only. */
   COPIES_ARE_SLOW,
   /** It can be by the file system only, and innodb_use_atomic_writes_fs is
   OFF. */
