@@ -191,8 +191,8 @@ def power_cuts():
     """Of each some; of the one without the doublewrite buffer until a page is lost."""
     for how, configurations in (("cut", CUT), ("kill", KILLED)):
         names = [f"--configuration={name}" for name in configurations]
-        output = run_logged(f"power-cuts-{how}", REPO / "powercut/powercut.py", "run", "--how", how, "--cuts", str(CUTS),
-                            *names)  # fmt: skip
+        options = ["--how", how, "--cuts", str(CUTS), *names]
+        output = run_logged(f"power-cuts-{how}", REPO / "powercut/powercut.py", "run", *options)
         if skipped := re.search("skipped: (.*)", output):
             raise Skip(skipped.group(1))
 

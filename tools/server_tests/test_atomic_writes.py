@@ -143,8 +143,8 @@ class AtomicWrites(unittest.TestCase):
                     "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; ALTER UNDO TABLESPACE u SET INACTIVE;"
                     "CREATE TEMPORARY TABLE d.x SELECT * FROM d.t;")  # fmt: skip
 
-        # A table that is on such storage already: the server starts without it, and says why; where it has to recover it,
-        # it does not.
+        # A table that is on such storage already: the server starts without it, and says why; where it has to recover
+        # it, it does not.
         self.assertEqual(scratch.end(), 0)
         scratch.start(FORK, other)
         scratch.sql(f"CREATE TABLE d.e (a INT) DATA DIRECTORY = '{ext4}'; INSERT INTO d.e VALUES (1)")

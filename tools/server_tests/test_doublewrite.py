@@ -1,5 +1,5 @@
-"""Torn pages whose copies are in the doublewrite files: what recovery puts in their place. Pages are torn, and copies made,
-while no server runs, so that it is known which is which."""
+"""Torn pages whose copies are in the doublewrite files: what recovery puts in their place. Pages are torn, and copies
+made, while no server runs, so that it is known which is which."""
 
 import shutil
 import signal

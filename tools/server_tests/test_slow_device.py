@@ -145,7 +145,7 @@ class SlowDevice(unittest.TestCase):
         try:
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
                 with self.load():
-                    # Of 200 I/Os a second about a half is for the pages' places; what a throttle's slices show scatters.
+                    # Of 200 I/Os a second about a half is for the pages' places; what slices show scatters.
                     self.wait_until(lambda: 50 <= self.counter("Innodb_ahead_flush_measured_capacity") <= 300,
                                     "not measured")  # fmt: skip
                     # From now on nobody asks for pages, until there is more than it carries in seconds.
