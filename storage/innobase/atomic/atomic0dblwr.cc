@@ -145,8 +145,15 @@ bool doublewrite_copy_is_useless(const unsigned char *copy) {
   }
   if (page_id.page_no() == 0) {
     const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
-    return !fsp_flags_is_valid(flags) ||
-           is_torn(copy, page_id, page_size_t(flags));
+    if (!fsp_flags_is_valid(flags)) {
+      return true;
+    }
+    /* What is read is no more than a page of this server: an empty place in the
+    files, and a torn page, can say that they are of another. */
+    const page_size_t page_size{flags};
+    return page_size.logical() != univ_page_size.logical() ||
+           page_size.physical() > univ_page_size.physical() ||
+           is_torn(copy, page_id, page_size);
   }
   return page_id.space() == TRX_SYS_SPACE &&
          is_torn(copy, page_id, univ_page_size);
