@@ -24,6 +24,7 @@ recovery, and the file that says so. */
 #include <utility>
 
 #include "atomic0file.h"
+#include "buf0buf.h"
 #include "buf0checksum.h"
 #include "buf0dblwr.h"
 #include "fil0fil.h"
@@ -80,17 +81,6 @@ bool sync_path(const std::filesystem::path &path, int flags) {
   return is_synced;
 }
 
-/** @param[in]  page       a page that is not encrypted
-@param[in]  page_id    which it is
-@param[in]  page_size  its size
-@return whether it has not the checksum that it says */
-bool is_torn(const byte *page, const page_id_t &page_id,
-             const page_size_t &page_size) {
-  return BlockReporter(false, page, page_size,
-                       fsp_is_checksum_disabled(page_id.space()))
-      .is_corrupted();
-}
-
 /** @param[in]  page_id  a page of the system tablespace, whose files are known
 @return whether it is corrupt in its file, or cannot be read */
 bool is_corrupt(const page_id_t &page_id) {
@@ -106,7 +96,10 @@ bool is_corrupt(const page_id_t &page_id) {
   const dberr_t error =
       fil_io(request, true, page_id, univ_page_size, 0, n_bytes, page, nullptr);
   const bool is_corrupt =
-      error != DB_SUCCESS || is_torn(page, page_id, univ_page_size);
+      error != DB_SUCCESS || buf_page_is_zeroes(page, univ_page_size) ||
+      BlockReporter(false, page, univ_page_size,
+                    fsp_is_checksum_disabled(page_id.space()))
+          .is_corrupted();
   ut::aligned_free(page);
   return is_corrupt;
 }
@@ -138,27 +131,6 @@ bool doublewrite_copy_is_stale(const unsigned char *copy) {
                                    log_sys->last_checkpoint_lsn.load());
 }
 
-bool doublewrite_copy_is_useless(const unsigned char *copy) {
-  const page_id_t page_id{page_get_space_id(copy), page_get_page_no(copy)};
-  if (doublewrite_copy_is_stale(copy)) {
-    return true;
-  }
-  if (page_id.page_no() == 0) {
-    const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
-    if (!fsp_flags_is_valid(flags)) {
-      return true;
-    }
-    /* What is read is no more than a page of this server: an empty place in the
-    files, and a torn page, can say that they are of another. */
-    const page_size_t page_size{flags};
-    return page_size.logical() != univ_page_size.logical() ||
-           page_size.physical() > univ_page_size.physical() ||
-           is_torn(copy, page_id, page_size);
-  }
-  return page_id.space() == TRX_SYS_SPACE &&
-         is_torn(copy, page_id, univ_page_size);
-}
-
 bool doublewrite_copy_is_newer(const unsigned char *one,
                                const unsigned char *another) {
   return mach_read_from_8(one + FIL_PAGE_LSN) >
@@ -170,7 +142,8 @@ bool doublewrite_copy_may_replace(const unsigned char *copy,
   return page_get_space_id(copy) == page_get_space_id(older) &&
          page_get_page_no(copy) == page_get_page_no(older) &&
          doublewrite_copy_is_newer(copy, older) &&
-         !doublewrite_copy_is_stale(older);
+         !doublewrite_copy_is_stale(mach_read_from_8(older + FIL_PAGE_LSN),
+                                    log_sys->last_checkpoint_lsn.load());
 }
 
 bool doublewrite_v1_can_be_read() {

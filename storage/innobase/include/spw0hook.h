@@ -505,12 +505,6 @@ without the doublewrite buffer since the last clean shutdown: it must not be put
 in the place of a corrupt page, as it may be of an earlier write */
 [[nodiscard]] bool doublewrite_copy_is_stale(const unsigned char *copy);
 
-/** @param[in]  copy  a page of the doublewrite buffer, ahead of recovery
-@return whether it is stale, or torn itself; that it is torn is seen of the
-first page of a file and of the system tablespace's only, which are not
-encrypted */
-[[nodiscard]] bool doublewrite_copy_is_useless(const unsigned char *copy);
-
 /** @param[in]  one      a page of the doublewrite buffer
 @param[in]  another  another
 @return whether the first is newer: its FIL_PAGE_LSN is higher */
@@ -519,7 +513,8 @@ encrypted */
 
 /** @param[in]  copy  a page of the doublewrite buffer
 @param[in]  older  another
-@return whether the second is of the same page, older, and not stale */
+@return whether the second is of the same page, older, and not from before the
+checkpoint: what has changed since is in the redo log */
 [[nodiscard]] bool doublewrite_copy_may_replace(const unsigned char *copy,
                                                 const unsigned char *older);
 
