@@ -55,7 +55,8 @@ def remove(folder):
 
 def is_mounted(folder):
     """Also where nothing answers any more, and os.path.ismount() would say no."""
-    return any(line.split()[1] == str(folder) for line in Path("/proc/self/mounts").read_text().splitlines())
+    path = os.path.realpath(folder)
+    return any(line.split()[1] == path for line in Path("/proc/self/mounts").read_text().splitlines())
 
 
 def lift(loop):

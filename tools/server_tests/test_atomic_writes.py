@@ -160,6 +160,7 @@ class AtomicWrites(unittest.TestCase):
         begin = scratch.log.stat().st_size
         with self.assertRaises(AssertionError):
             scratch.start(FORK, ON, other)
+        self.assertIsNotNone(scratch.process.poll())
         self.assertIn("Start it with AUTO, or with that file on storage", scratch.log.read_text()[begin:])
         scratch.start(FORK, AUTO, other)
         self.assertEqual(scratch.sql("SELECT SUM(a) FROM d.e"), "3")
@@ -327,7 +328,12 @@ class AtomicWrites(unittest.TestCase):
                 sessions = [scratch.session() for _ in range(8)]
                 for number, session in enumerate(sessions):
                     with contextlib.suppress(BrokenPipeError):
-                        session.communicate(f"UPDATE d.w SET a = UUID() WHERE id % 8 = {number};\n")
+                        session.stdin.write(f"UPDATE d.w SET a = UUID() WHERE id % 8 = {number};\n")
+                        session.stdin.flush()
+                # All at once; communicate() ends their input and waits.
+                for session in sessions:
+                    with contextlib.suppress(BrokenPipeError):
+                        session.communicate()
                 result = scratch.client("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_flush_single_page_pages'")
                 if result.returncode or (count := int(result.stdout.split()[1])):
                     break
@@ -417,7 +423,8 @@ class AtomicWrites(unittest.TestCase):
             file.seek(SYSTEM_PAGE * PAGE_BYTES + PAGE_BYTES // 2)
             file.write(bytes(PAGE_BYTES // 2))
         with self.assertRaises(AssertionError):
-            scratch.start(FORK)
+            scratch.start(FORK, "--log-error-verbosity=3")
+        self.assertIsNotNone(scratch.process.poll())
         self.assertNotIn("page number=5] from the doublewrite buffer", scratch.log.read_text(errors="replace"))
 
         shutil.rmtree(scratch.data)

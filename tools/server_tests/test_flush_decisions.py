@@ -111,12 +111,14 @@ class FlushDecisions(unittest.TestCase):
             return int(counts["buffer_flush_background"]), int(counts["buffer_flush_background_total_pages"])
 
         deadline = time.monotonic() + SECONDS
-        first = (0, 0)
+        before = idle()[0]
+        first = None
         while True:
             passes, pages = idle()
-            # The first may have begun before that was set.
-            first = first if first[0] else (passes, pages)
-            if first[0] and passes >= first[0] + IDLE_PASSES:
+            # The first pass that ends after that was set may have begun before.
+            if first is None and passes > before:
+                first = passes, pages
+            if first and passes >= first[0] + IDLE_PASSES:
                 break
             self.assertLess(time.monotonic(), deadline, f"{passes} idle passes in {SECONDS} s")
             time.sleep(0.3)

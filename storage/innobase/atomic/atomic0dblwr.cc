@@ -49,7 +49,7 @@ that were written without them since. It is there before the first such write,
 and goes with the copies at a clean shutdown. */
 constexpr const char *MARK = "#spw_atomic_writes";
 
-/** dblwr::v1::init() is due when recovery has ended. */
+/** dblwr::v1::init() is due when the redo log has been applied. */
 bool s_v1_is_due = false;
 
 /** @return the folders that can be marked: that of the doublewrite files, and

@@ -407,7 +407,12 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
   const iovec vector = {buffer, n_bytes};
   *n_written =
       pwritev2(file, &vector, 1, static_cast<off_t>(offset), ATOMIC_RWF);
-  if (*n_written < 0 && is_rejection(errno)) {
+  const int error = errno;
+  if (std::exchange(t_has_one, false)) {
+    s_rwf.release();
+  }
+  errno = error;
+  if (*n_written < 0 && is_rejection(error)) {
     fail(t_page->get_space()->name, "the kernel has rejected it");
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {

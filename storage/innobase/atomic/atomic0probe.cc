@@ -166,16 +166,21 @@ uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {
                   : 0;
     }
 
+    /* It may change meanwhile: what cannot be read is not known. */
     std::error_code error;
-    for (const auto &entry :
-         std::filesystem::directory_iterator{folder / "slaves", error}) {
-      std::ifstream file{entry.path() / "dev"};
+    for (std::filesystem::directory_iterator entry{folder / "slaves", error};
+         entry != std::filesystem::directory_iterator();
+         entry.increment(error)) {
+      std::ifstream file{entry->path() / "dev"};
       unsigned its_major, its_minor;
       char colon;
       least = file >> its_major >> colon >> its_minor
                   ? std::min(least, sector_bytes(makedev(its_major, its_minor),
                                                  n_layers - 1))
                   : 0;
+    }
+    if (error && error != std::errc::no_such_file_or_directory) {
+      least = 0;
     }
   }
   return least;

@@ -547,8 +547,8 @@ which would put the doublewrite buffer's copy in its place.
 (doublewrite_v1_read_if_due()) */
 [[nodiscard]] bool doublewrite_v1_can_be_read();
 
-/** Recovery has ended: read from the page of the transaction system what could
-not be read ahead of it.
+/** The redo log has been applied: read from the page of the transaction system
+what could not be read ahead of it.
 @return as dblwr::v1::init(); DB_SUCCESS if nothing is due */
 [[nodiscard]] dberr_t doublewrite_v1_read_if_due();
 
