@@ -36,7 +36,6 @@ CLIENTS = 8
 # The load runs for some of that time, then the power is cut at one of so many writes of a page or more: in the middle
 # of what a round of flushing writes, which moments at random would seldom meet.
 LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS = 1.0, 3.0
-PAGE_BYTES = 16384
 MOST_WRITES = 300
 CUT_SECONDS = 10
 COUNTER_SECONDS = 30
@@ -66,6 +65,7 @@ class Cases:
         self.options = configuration["options"]
         self.kind = configuration["filesystem"]
         self.counter = configuration.get("counts")
+        self.page_bytes = int(self.options.get("innodb_page_size", "16K").removesuffix("K")) * 1024
         self.program = identify(PROGRAM)
         self.folder = FOLDER / name
         self.places = self.folder / "acknowledged"
@@ -109,7 +109,7 @@ class Cases:
                 instance.check_alive()
                 self.wait_for_counter(instance)
                 if self.how == "cut":
-                    cut(storage, chance.randrange(1, MOST_WRITES))
+                    cut(storage, chance.randrange(1, MOST_WRITES), self.page_bytes)
             finally:
                 instance.process.kill()
                 instance.process.wait()
@@ -159,8 +159,8 @@ class Cases:
                 after.switch_off()
 
 
-def cut(storage, n_writes):
-    storage.control(f"cut after {n_writes} writes of {PAGE_BYTES}")
+def cut(storage, n_writes, page_bytes):
+    storage.control(f"cut after {n_writes} writes of {page_bytes}")
     deadline = time.monotonic() + CUT_SECONDS
     while not storage.is_off():
         if time.monotonic() > deadline:

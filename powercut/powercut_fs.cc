@@ -363,11 +363,17 @@ int open_file(const char *path, int flags, mode_t mode,
   }
   auto &file = files[status.st_ino];
   if (file == nullptr) {
+    int direct_fd = -1;
+    if (settings.write_through &&
+        (direct_fd = open(content(path).c_str(), O_RDWR | O_DIRECT)) < 0) {
+      const int error = failed();
+      close(fd);
+      files.erase(status.st_ino);
+      return error;
+    }
     file = std::make_unique<File>();
     file->fd = fd;
-    if (settings.write_through) {
-      file->direct_fd = open(content(path).c_str(), O_RDWR | O_DIRECT);
-    }
+    file->direct_fd = direct_fd;
   } else {
     close(fd);
   }

@@ -237,10 +237,12 @@ def notes(by_server, filesystem):
                              "before it was counted")  # fmt: skip
             if not run["is_throttled"]:
                 found.append(f"{which}: the device was not held to its model")
-            if run["filesystem"] and not run["is_mounted"]:
+            # Older results have none of a run's own.
+            its_own = run.get("filesystem", filesystem)
+            if its_own and not run["is_mounted"]:
                 found.append(f"{which}: on the machine's own file system")
-            elif run["filesystem"] != filesystem:
-                found.append(f"{which}: on {run['filesystem']}")
+            elif its_own != filesystem:
+                found.append(f"{which}: on {its_own}")
             steal = run["figures"]["cpu_steal_pct"]
             if steal is not None and steal > NOISY_STEAL_PCT:
                 found.append(f"{which}: noisy: the host gave {steal:.0f} % of the CPU time to others")

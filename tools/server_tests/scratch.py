@@ -12,8 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common import BUILD
 
 STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
-FORK = BUILD / "fork/release/runtime_output_directory/mysqld"
-CLIENT = BUILD / "fork/release/runtime_output_directory/mysql"
+# SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions, or AddressSanitizer; that build has to be there.
+FORK = BUILD / "fork" / os.environ.get("SERVER_TESTS_FLAVOR", "release") / "runtime_output_directory/mysqld"
+CLIENT = FORK.parent / "mysql"
 START_SECONDS = 120
 STOP_SECONDS = 120
 

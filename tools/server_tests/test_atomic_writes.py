@@ -106,13 +106,13 @@ class AtomicWrites(unittest.TestCase):
         monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
         self.assertRegex(monitor, r"RWF_ATOMIC, by copy on write +\d+ +\d+")
         log = scratch.log.read_text()
-        self.assertEqual(log.count("written whole by RWF_ATOMIC, by copy on write"), 1)
+        self.assertEqual(log.count("made whole by RWF_ATOMIC, by copy on write"), 1)
         self.assertIn("innodb_flush_method is O_DIRECT", log)
 
         # Where nothing is written whole, and a page that is smaller than a block: refused, and nothing is left.
         result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{ext4}'")
         self.assertRegex(result.stderr, REFUSED)
-        self.assertIn("nothing makes a write of a page whole", scratch.log.read_text())
+        self.assertIn("its storage does not write whole pages", scratch.log.read_text())
         self.assertEqual(list(ext4.rglob("*.ibd")), [])
         result = scratch.client("CREATE TABLE d.u (a INT) ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 1")
         self.assertRegex(result.stderr, REFUSED)
@@ -273,8 +273,9 @@ class AtomicWrites(unittest.TestCase):
                       f"{status['atomic_write_fallbacks']}", monitor)  # fmt: skip
         # Of each file system once, with the default verbosity.
         log = scratch.log.read_text()
-        self.assertEqual(log.count("written whole by directFS's ioctl"), 1)
-        self.assertEqual(log.count("through the doublewrite buffer, as nothing makes a write of a page whole"), 1)
+        self.assertEqual(log.count("made whole by directFS's ioctl"), 1)
+        kept = "made whole by the doublewrite buffer, as its storage does not write whole pages"
+        self.assertEqual(log.count(kept), 1)
         scratch.end(signal.SIGKILL)
         self.assertIn("cannot be used", self.assert_does_not_start(scratch, ON, *options))
         scratch.start(FORK, *options)
@@ -288,8 +289,98 @@ class AtomicWrites(unittest.TestCase):
         small = ["--innodb-page-size=4096", AUTO]
         scratch = self.server(large, *small)
         scratch.start(FORK, *small)
-        self.assertEqual(self.status(scratch)["atomic_write_files_sector"], 0)
+        # Unless the disk below has such sectors, too.
+        if self.sector_bytes("/var/tmp") < 4096:
+            self.assertEqual(self.status(scratch)["atomic_write_files_sector"], 0)
         self.assertEqual(scratch.end(), 0)
+
+    def sector_bytes(self, path):
+        number = os.stat(path).st_dev
+        device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+        queues = [folder / "queue/logical_block_size" for folder in (device, device.parent)]
+        return next((int(queue.read_text()) for queue in queues if queue.exists()), 512)
+
+    def test_without_copies(self):
+        """Where innodb_doublewrite has no copies it is said, and not that the doublewrite buffer makes pages whole."""
+        plain = self.mount("ext4")
+        scratch = self.server(plain)
+        for mode in ("DETECT_ONLY", "OFF"):
+            begin = scratch.log.stat().st_size
+            scratch.start(FORK, AUTO, f"--innodb-doublewrite={mode}")
+            log = scratch.log.read_text()[begin:]
+            self.assertIn(f"[Warning] [MY-010000] [InnoDB] innodb_doublewrite = {mode}: where", re.sub(
+                r"MY-\d+", "MY-010000", log))  # fmt: skip
+            self.assertIn(f"made whole by nothing (innodb_doublewrite is {mode})", log)
+            monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
+            self.assertRegex(monitor, f"ibdata1: nothing .innodb_doublewrite is {mode}., as its storage")
+            self.assertNotIn("the doublewrite buffer   ", monitor)
+            self.assertEqual(scratch.end(), 0)
+        # In use, and said so from then on.
+        scratch.start(FORK, AUTO)
+        self.assertIn("ibdata1: the doublewrite buffer, as", scratch.sql("SHOW ENGINE INNODB STATUS"))
+        scratch.sql("SET GLOBAL innodb_doublewrite = DETECT_ONLY")
+        self.assertIn("ibdata1: nothing (innodb_doublewrite is DETECT", scratch.sql("SHOW ENGINE INNODB STATUS"))
+        self.assertEqual(scratch.end(), 0)
+        begin = scratch.log.stat().st_size
+        scratch.start(FORK, AUTO, "--innodb-read-only")
+        self.assertIn("a read-only server writes no data files", scratch.log.read_text()[begin:])
+        self.assertEqual(scratch.end(), 0)
+
+    def test_written_in_part(self):
+        """A short write to a file that is whole without RWF_ATOMIC: the server stops, and does not write the rest."""
+        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        options = [AUTO, f"--innodb-directories={whole}"]
+        scratch = self.server(plain)
+        scratch.start(FORK, *options)
+        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{whole}';"
+                    "INSERT INTO d.u SELECT * FROM d.t")  # fmt: skip
+        self.assertEqual(self.status(scratch)["atomic_write_files_ioctl"], 1)
+        self.assertEqual(scratch.end(), 0)
+        begin = scratch.log.stat().st_size
+        scratch.start(FORK, *options, environment={"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PARTIAL": "1"})
+        # Where there are copies the rest is written.
+        scratch.sql("UPDATE d.t SET a = 'b'; FLUSH TABLES d.t FOR EXPORT")
+        scratch.client("UPDATE d.u SET a = UUID(); FLUSH TABLES d.u FOR EXPORT")
+        self.assertEqual(scratch.process.wait(30), ABORTED)
+        self.assertRegex(scratch.log.read_text()[begin:], r"u\.ibd' was .*the kernel has written a part of it")
+
+    def test_other_doublewrite_folder(self):
+        """Old copies are where innodb_doublewrite_dir was before a crash: they are not forgotten."""
+        xfs = self.mount("xfs-reflink")
+        scratch = self.server(xfs)
+        folders = [xfs / name for name in ("one", "two")]
+        for folder in folders:
+            folder.mkdir()
+        one, two = (f"--innodb-doublewrite-dir={folder}" for folder in folders)
+        mark = scratch.data / MARK
+        # A relative name that is no path is below the data directory, with a # before it.
+        (scratch.data / "#three").mkdir()
+        scratch.start(FORK, ON, "--innodb-doublewrite-dir=three")
+        self.assertEqual(mark.read_text().split(), ["#three"])
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        self.assertFalse(mark.exists())
+        self.assertEqual(list((scratch.data / "#three").iterdir()), [])
+
+        scratch.start(FORK, ON, one)
+        scratch.end(signal.SIGKILL)
+        # A line that a power cut has left without its end.
+        with open(mark, "a") as file:
+            file.write(str(folders[1])[:3])
+        scratch.start(FORK, ON, two)
+        self.assertEqual(mark.read_text().split(), [str(folders[0]), str(folders[1])[:3], str(folders[1])])
+        begin = scratch.log.stat().st_size
+        self.assertEqual(scratch.end(), 0)
+        self.assertIn(f"innodb_doublewrite_dir has been '{folders[0]}'", scratch.log.read_text()[begin:])
+        self.assertTrue(mark.exists())
+        self.assertTrue(list(folders[0].glob("#ib_*")))
+        self.assertEqual(list(folders[1].glob("#ib_*")), [])
+        # Without the doublewrite buffer its folder is known, too.
+        scratch.start(FORK, ON, one, "--innodb-doublewrite=OFF")
+        self.check(scratch)
+        self.assertEqual(scratch.end(), 0)
+        self.assertEqual(list(folders[0].glob("#ib_*")), [])
+        self.assertFalse(mark.exists())
 
     def faults(self):
         library = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp"))) / "aio_fault.so"
@@ -452,14 +543,14 @@ class AtomicWrites(unittest.TestCase):
         self.check(scratch)
         self.assertEqual(scratch.end(), 0)
 
-        # Without doublewrite files nothing is known of those of before.
+        # Without doublewrite files those of before are known.
+        scratch.start(FORK)
+        scratch.end(signal.SIGKILL)
+        self.assertTrue(list(scratch.data.glob("*dblwr")))
         scratch.start(FORK, ON, "--innodb-doublewrite=OFF")
         self.assertEqual(scratch.end(), 0)
-        self.assertTrue((scratch.data / MARK).exists())
-        self.assertIn("Start and stop this server once with innodb_doublewrite = ON", scratch.log.read_text())
-        scratch.start(FORK)
-        self.assertEqual(scratch.end(), 0)
         self.assertFalse((scratch.data / MARK).exists())
+        self.assertEqual(list(scratch.data.glob("*dblwr")), [])
 
     def kill_behind_checkpoint(self, scratch, space):
         """Kills a server when a checkpoint has gone past all copies, and another page has changed, so that recovery

@@ -147,10 +147,29 @@ TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
   EXPECT_EQ(find().sector_bytes, 4096u);
   const fs::path loop = m_folder / "sys/dev/block/250:7/loop";
   fs::create_directories(loop);
+  std::ofstream(loop / "offset") << "0\n";
   std::ofstream(loop / "backing_file") << m_folder.string() << "/nowhere\n";
   EXPECT_EQ(find().sector_bytes, 0u);
   /* A loop of devices, as links in sysfs could be, comes to an end. */
   std::ofstream(loop / "backing_file") << m_path.string() << "\n";
+  EXPECT_EQ(find().sector_bytes, 0u);
+}
+
+TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
+  /* /proc has no device in sysfs: a file there ends the layers. */
+  struct stat status;
+  ASSERT_EQ(stat("/proc/version", &status), 0);
+  queue(m_device, "logical_block_size", "4096");
+  queue(std::to_string(major(status.st_dev)) + ":" +
+            std::to_string(minor(status.st_dev)),
+        "logical_block_size", "4096");
+  const fs::path loop = m_folder / "sys/dev/block" / m_device / "loop";
+  fs::create_directories(loop);
+  std::ofstream(loop / "backing_file") << "/proc/version\n";
+  EXPECT_EQ(find().sector_bytes, 0u);
+  std::ofstream(loop / "offset") << "8192\n";
+  EXPECT_EQ(find().sector_bytes, 4096u);
+  std::ofstream(loop / "offset") << "512\n";
   EXPECT_EQ(find().sector_bytes, 0u);
 }
 

@@ -16,12 +16,13 @@ recovery, and the file that says so. */
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "atomic0file.h"
 #include "buf0buf.h"
@@ -44,41 +45,83 @@ bool doublewrite_fsync = false;
 
 namespace {
 
-/** A file beside the doublewrite files, while these may have copies of pages
-that were written without them since. It is there before the first such write,
-and goes with the copies at a clean shutdown. */
+/** A file in the data directory, which is the current one, while doublewrite
+files may have copies of pages that were written without them since. Each of its
+lines names a folder of such files. It is there before the first such write, and
+goes with the copies at a clean shutdown. */
 constexpr const char *MARK = "#spw_atomic_writes";
+
+/** Where doublewrite files are, or would be with innodb_doublewrite = OFF. Set
+before InnoDB starts. */
+std::string s_folder{"."};
 
 /** dblwr::v1::init() is due when the redo log has been applied. */
 bool s_v1_is_due = false;
-
-/** @return the folders that can be marked: that of the doublewrite files, and
-the data directory, which a server without them takes for it */
-std::array<std::filesystem::path, 2> marked_folders() {
-  return {dblwr::dir, "."};
-}
 
 /** @return whether copies in the doublewrite files may be of an earlier write
 than the page's last */
 bool is_marked() {
   std::error_code error;
-  const auto folders = marked_folders();
-  return std::any_of(folders.begin(), folders.end(), [&error](const auto &it) {
-    return std::filesystem::exists(it / MARK, error);
-  });
+  return std::filesystem::exists(MARK, error);
 }
 
-/** @param[in]  path  a file or folder
-@param[in]  flags  of open()
-@return whether it was opened, and synced */
-bool sync_path(const std::filesystem::path &path, int flags) {
-  const int file = open(path.c_str(), flags | O_CLOEXEC, 0640);
+/** @return the folders that the mark names */
+std::vector<std::string> marked_folders() {
+  std::vector<std::string> folders;
+  std::ifstream file{MARK};
+  for (std::string folder; std::getline(file, folder);) {
+    if (!folder.empty()) {
+      folders.push_back(folder);
+    }
+  }
+  return folders;
+}
+
+/** @param[in]  path   a folder
+@return whether it was synced; if not, errno says why */
+bool sync_folder(const std::string &path) {
+  const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) {
     return false;
   }
   const bool is_synced = fsync(file) == 0;
   close(file);
   return is_synced;
+}
+
+/** Add a line to the mark, and make it if there is none.
+@param[in]  folder  what the line names
+@return whether it is durable; if not, errno says why */
+bool write_mark(const std::string &folder) {
+  /* A power cut may have left a line without its end. */
+  const std::string line = "\n" + folder + "\n";
+  const int file = open(MARK, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  if (file < 0) {
+    return false;
+  }
+  const auto n_bytes = static_cast<ssize_t>(line.size());
+  const bool is_written =
+      write(file, line.data(), line.size()) == n_bytes && fsync(file) == 0;
+  close(file);
+  return is_written && sync_folder(".");
+}
+
+/** @param[in]  folder  a folder, which may not be there
+@return the doublewrite files in it */
+std::vector<std::filesystem::path> doublewrite_files(
+    const std::string &folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(folder, error);
+       !error && entry != std::filesystem::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with("#ib_") &&
+        (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
+      files.push_back(entry->path());
+    }
+  }
+  return files;
 }
 
 /** @param[in]  page_id  a page of the system tablespace, whose files are known
@@ -108,17 +151,26 @@ bool is_corrupt(const page_id_t &page_id) {
 
 bool doublewrite_needs_fsync() { return doublewrite_fsync; }
 
+void doublewrite_start(const char *folder) {
+  if (folder == nullptr || *folder == '\0') {
+    return;
+  }
+  const bool is_path = *folder == '#' || *folder == '.' || *folder == '/';
+  s_folder = is_path ? folder : std::string("#") + folder;
+}
+
 void doublewrite_mark() {
-  const std::filesystem::path folder = dblwr::dir;
-  if (!sync_path(folder / MARK, O_WRONLY | O_CREAT) ||
-      !sync_path(folder, O_RDONLY)) {
+  const auto folders = marked_folders();
+  const bool is_named =
+      std::find(folders.begin(), folders.end(), s_folder) != folders.end();
+  if (!is_named && !write_mark(s_folder)) {
     ib::fatal(UT_LOCATION_HERE)
         << "Pages are to be written without the doublewrite buffer, and the"
            " file '"
-        << MARK << "' that has to say so cannot be made in '" << folder.string()
-        << "': " << strerror(errno)
-        << ". Make that folder writable, or set innodb_use_atomic_writes = "
-           "OFF.";
+        << MARK
+        << "' that has to say so cannot be written in the data directory: "
+        << strerror(errno)
+        << ". Make that writable, or set innodb_use_atomic_writes = OFF.";
   }
 }
 
@@ -141,7 +193,6 @@ bool doublewrite_copy_may_replace(const unsigned char *copy,
                                   const unsigned char *older) {
   return page_get_space_id(copy) == page_get_space_id(older) &&
          page_get_page_no(copy) == page_get_page_no(older) &&
-         doublewrite_copy_is_newer(copy, older) &&
          !doublewrite_copy_is_stale(mach_read_from_8(older + FIL_PAGE_LSN),
                                     log_sys->last_checkpoint_lsn.load());
 }
@@ -168,41 +219,43 @@ void atomic_shutdown() {
   if (!has_flushed_all || !is_marked()) {
     return;
   }
-  if (!dblwr::is_enabled()) {
-    ib::warn() << "innodb_doublewrite is OFF: the doublewrite files are where"
-                  " they were, with copies that may be older than their pages,"
-                  " and '"
-               << MARK
-               << "' says so. Start and stop this server once with"
-                  " innodb_doublewrite = ON before you start another one than"
-                  " Spillway with this data directory.";
-    return;
-  }
   /* The copies are gone for certain before what says that they are old. */
+  bool is_clean = true;
+  for (const std::string &folder : marked_folders()) {
+    const auto files = doublewrite_files(folder);
+    std::error_code error;
+    if (files.empty()) {
+      continue;
+    }
+    if (!std::filesystem::equivalent(folder, s_folder, error)) {
+      /* Another server may have it by now, as where this data directory is a
+      copy. */
+      ib::warn() << "innodb_doublewrite_dir has been '" << folder
+                 << "', and the doublewrite files there have copies that may be"
+                    " older than their pages. Remove these files, if no other"
+                    " server uses them. Until then '"
+                 << MARK << "' in the data directory says so.";
+      is_clean = false;
+      continue;
+    }
+    const bool is_removed =
+        std::all_of(files.begin(), files.end(),
+                    [&error](const auto &file) {
+                      return std::filesystem::remove(file, error);
+                    }) &&
+        sync_folder(folder);
+    if (!is_removed) {
+      ib::warn() << "The doublewrite files in '" << folder
+                 << "' could not be removed. Remove them before you start"
+                    " another server than Spillway with this data directory.";
+      is_clean = false;
+    }
+  }
   std::error_code error;
-  const fs::path folder = dblwr::dir;
-  for (auto entry = fs::directory_iterator(folder, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with("#ib_") &&
-        (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
-      fs::remove(entry->path(), error);
-      if (error) {
-        break;
-      }
-    }
-  }
-  bool is_removed = !error && sync_path(folder, O_RDONLY);
-  for (const fs::path &marked : marked_folders()) {
-    if (is_removed) {
-      fs::remove(marked / MARK, error);
-      is_removed = !error && sync_path(marked, O_RDONLY);
-    }
-  }
-  if (!is_removed) {
-    ib::warn() << "The doublewrite files in '" << folder.string()
-               << "' could not be removed. Remove them before you start another"
-                  " server than Spillway with this data directory.";
+  if (is_clean && !(std::filesystem::remove(MARK, error) && sync_folder("."))) {
+    ib::warn() << "'" << MARK
+               << "' could not be removed from the data directory. There are no"
+                  " old doublewrite files any more: remove it.";
   }
 }
 

@@ -81,10 +81,18 @@ constexpr const char *REASONS[] = {
     "it has only what its file system does by itself, and"
     " innodb_use_atomic_writes_fs is OFF",
     "the kernel says that its file system takes whole writes, and rejected one",
-    "nothing makes a write of a page whole"};
+    "its storage does not write whole pages"};
 static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
 
+/** @return whether the doublewrite buffer has copies, and not only what tells
+that a page is torn */
+bool has_copies() { return dblwr::is_enabled() && !dblwr::is_reduced(); }
+
 const char *name_of(Atomic_means means) {
+  if (means == Atomic_means::NONE && !has_copies()) {
+    return dblwr::is_enabled() ? "nothing (innodb_doublewrite is DETECT_ONLY)"
+                               : "nothing (innodb_doublewrite is OFF)";
+  }
   return MEANS[static_cast<size_t>(means)];
 }
 
@@ -130,8 +138,9 @@ std::counting_semaphore<MOST_RWF> s_rwf{MOST_RWF};
 /** The page that this thread writes whole; see Atomic_page. */
 thread_local const buf_page_t *t_page = nullptr;
 
-/** Each write of that page has RWF_ATOMIC, also when it is tried again. */
-thread_local bool t_is_rwf = false;
+/** What makes its writes whole, also when they are tried again; NONE before its
+request is known. */
+thread_local Atomic_means t_means = Atomic_means::NONE;
 
 /** This thread has one of s_rwf, which goes over to a request that the kernel
 has taken. */
@@ -173,19 +182,18 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
                 << ". AUTO uses the doublewrite buffer for it.";
   } else if (is_new && output.means == Atomic_means::RWF_COPY) {
     ib::warn() << "'" << path << "' and what else is on its file system, pages"
-               << " of " << page_bytes << " bytes: written whole by "
+               << " of " << page_bytes << " bytes: made whole by "
                << name_of(output.means) << ". On fast storage that has been two"
                << " to three times as slow as the doublewrite buffer.";
   } else if (is_new) {
     const std::string what =
         std::string("'") + path +
         "' and what else is on its file system, pages of " +
-        std::to_string(page_bytes) + " bytes: ";
+        std::to_string(page_bytes) + " bytes: made whole by " +
+        name_of(output.means);
     note(output.means != Atomic_means::NONE
-             ? what + "written whole by " + name_of(output.means) +
-                   ", without the doublewrite buffer."
-             : what + "through the doublewrite buffer, as " +
-                   sentence_of(output.reason) + ".");
+             ? what + ", without the doublewrite buffer."
+             : what + ", as " + sentence_of(output.reason) + ".");
   }
   return output;
 }
@@ -221,6 +229,9 @@ Atomic_means means_of(const fil_node_t *file) {
 @return whether the kernel has rejected the flag, and not failed to write */
 bool is_rejection(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
+constexpr const char *REJECTED = "the kernel has rejected it";
+constexpr const char *IN_PART = "the kernel has written a part of it";
+
 /** @param[in]  control  a request of native AIO
 @return whether it has RWF_ATOMIC */
 bool is_rwf(const iocb *control) {
@@ -229,12 +240,17 @@ bool is_rwf(const iocb *control) {
 
 }  // namespace
 
-void atomic_start(ulong *flush_method) {
+void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
+  doublewrite_start(doublewrite_folder);
+  if (srv_read_only_mode &&
+      use_atomic_writes != static_cast<ulong>(Atomic_writes::OFF)) {
+    note("innodb_use_atomic_writes: a read-only server writes no data files.");
+  }
   if (setting() == Atomic_writes::ON) {
     if (*flush_method != SRV_UNIX_O_DIRECT &&
         *flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC) {
       ib::warn() << "innodb_use_atomic_writes = ON: innodb_flush_method is"
-                    " O_DIRECT.";
+                    " O_DIRECT instead.";
       *flush_method = SRV_UNIX_O_DIRECT;
     }
     note(
@@ -244,6 +260,14 @@ void atomic_start(ulong *flush_method) {
       note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
       use_fallocate = true;
     }
+  }
+  if (setting() != Atomic_writes::OFF && !has_copies()) {
+    ib::warn()
+        << "innodb_doublewrite = " << dblwr::Mode::to_string(dblwr::g_mode)
+        << ": where innodb_use_atomic_writes finds nothing that makes"
+           " pages whole, and for page-compressed tables, there are no"
+           " copies of torn pages. ON keeps them there, and costs nothing"
+           " elsewhere.";
   }
   if (use_fallocate) {
     tbsp_extend_and_initialize = false;
@@ -332,7 +356,7 @@ Atomic_page::Atomic_page(const buf_page_t *page) {
 
 Atomic_page::~Atomic_page() {
   t_page = nullptr;
-  t_is_rwf = false;
+  t_means = Atomic_means::NONE;
   if (std::exchange(t_has_one, false)) {
     s_rwf.release();
   }
@@ -353,8 +377,8 @@ void atomic_request(IORequest *request, const fil_node_t *file,
   }
   /* Its table may have become page-compressed meanwhile. */
   request->clear_compressed();
-  t_is_rwf = needs_rwf(means);
-  if (t_is_rwf && !t_has_one) {
+  t_means = means;
+  if (needs_rwf(means) && !t_has_one) {
     s_rwf.acquire();
     t_has_one = true;
   }
@@ -366,7 +390,7 @@ void atomic_request(IORequest *request, const fil_node_t *file,
 }
 
 void atomic_prepare(iocb *control) {
-  if (t_is_rwf) {
+  if (needs_rwf(t_means)) {
     control->aio_rw_flags = ATOMIC_RWF;
     /* Once it is submitted it can be done at any moment, and atomic_completed()
     gives it back. */
@@ -389,34 +413,34 @@ void atomic_completed(const iocb *control) {
 
 void atomic_failed(const iocb *control, int error, const char *path) {
   if (is_rwf(control) && is_rejection(error)) {
-    fail(path, "the kernel has rejected it");
+    fail(path, REJECTED);
   }
 }
 
-void atomic_resubmitted(const iocb *control, const char *path) {
-  if (is_rwf(control)) {
-    fail(path, "the kernel has written a part of it");
+void atomic_resubmitted(const IORequest &request, const fil_node_t *file) {
+  if (page_is_written_whole(means_of(file), request.is_compressed())) {
+    fail(file->name, IN_PART);
   }
 }
 
 bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
                   ssize_t *n_written) {
-  if (!t_is_rwf) {
+  if (t_means == Atomic_means::NONE) {
     return false;
   }
   const iovec vector = {buffer, n_bytes};
-  *n_written =
-      pwritev2(file, &vector, 1, static_cast<off_t>(offset), ATOMIC_RWF);
+  *n_written = pwritev2(file, &vector, 1, static_cast<off_t>(offset),
+                        needs_rwf(t_means) ? ATOMIC_RWF : 0);
   const int error = errno;
   if (std::exchange(t_has_one, false)) {
     s_rwf.release();
   }
   errno = error;
-  if (*n_written < 0 && is_rejection(error)) {
-    fail(t_page->get_space()->name, "the kernel has rejected it");
+  if (*n_written < 0 && needs_rwf(t_means) && is_rejection(error)) {
+    fail(t_page->get_space()->name, REJECTED);
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
-    fail(t_page->get_space()->name, "the kernel has written a part of it");
+    fail(t_page->get_space()->name, IN_PART);
   }
   return true;
 }
@@ -447,8 +471,8 @@ void atomic_print(FILE *file) {
           "pages");
   for (size_t i = 0; i < std::size(stats.files); ++i) {
     if (static_cast<Atomic_means>(i) == Atomic_means::NONE) {
-      fprintf(file, "  %-30s%14" PRIu64 "%14s\n", MEANS[i], stats.files[i],
-              "-");
+      fprintf(file, "  %-30s%14" PRIu64 "%14s\n", name_of(Atomic_means::NONE),
+              stats.files[i], "-");
     } else if (stats.files[i] != 0 || stats.pages[i] != 0) {
       fprintf(file, "  %-30s%14" PRIu64 "%14" PRIu64 "\n", MEANS[i],
               stats.files[i], stats.pages[i]);

@@ -160,10 +160,16 @@ uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {
     std::ifstream loop{folder / "loop/backing_file"};
     std::string path;
     if (std::getline(loop, path)) {
+      /* What begins within a sector has each of its own in two of them. */
+      std::ifstream file{folder / "loop/offset"};
+      uint64_t offset;
       struct stat status;
-      least = stat(path.c_str(), &status) == 0
+      least = file >> offset && stat(path.c_str(), &status) == 0
                   ? std::min(least, sector_bytes(status.st_dev, n_layers - 1))
                   : 0;
+      if (least != 0 && offset % least != 0) {
+        least = 0;
+      }
     }
 
     /* It may change meanwhile: what cannot be read is not known. */

@@ -63,9 +63,14 @@ struct Atomic_stats {
 no latch of InnoDB's. */
 Atomic_stats atomic_stats();
 
-/** Pages are about to be written without the doublewrite files: a file beside
-them says so until a clean shutdown. The server stops if it cannot be made. Only
-for atomic_file_opened(). */
+/** @param[in]  folder  innodb_doublewrite_dir, or nullptr: where doublewrite
+files are. Upstream puts a # before a name that is no path. Called once, before
+InnoDB starts. */
+void doublewrite_start(const char *folder);
+
+/** Pages are about to be written without the doublewrite files: a file in the
+data directory says so until a clean shutdown. The server stops if it cannot be
+made. Only for atomic_file_opened(). */
 void doublewrite_mark();
 
 }  // namespace spw

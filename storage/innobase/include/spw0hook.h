@@ -404,8 +404,9 @@ files */
 
 /** InnoDB's variables have been read: what innodb_use_atomic_writes = ON brings
 with it is set. Called once, by the thread that starts InnoDB.
-@param[in,out]  flush_method  innodb_flush_method, enum srv_unix_flush_t */
-void atomic_start(ulong *flush_method);
+@param[in,out]  flush_method        innodb_flush_method, enum srv_unix_flush_t
+@param[in]      doublewrite_folder  innodb_doublewrite_dir, or nullptr */
+void atomic_start(ulong *flush_method, const char *doublewrite_folder);
 
 /** A data file is about to become a tablespace, or to be opened as one.
 @param[in]  path      the file
@@ -482,14 +483,14 @@ it is because the kernel has rejected RWF_ATOMIC.
 @param[in]  path     its file */
 void atomic_failed(const iocb *control, int error, const char *path);
 
-/** A request of native AIO was done in part, and its rest is about to be
-submitted. The server stops if it had RWF_ATOMIC.
-@param[in]  control  the request
-@param[in]  path     its file */
-void atomic_resubmitted(const iocb *control, const char *path);
+/** A write of native AIO was done in part, and its rest is about to be
+submitted. The server stops if it was to be written whole.
+@param[in]  request  the request
+@param[in]  file     its file */
+void atomic_resubmitted(const IORequest &request, const fil_node_t *file);
 
-/** A synchronous write is due: if it is that of Atomic_page and needs
-RWF_ATOMIC, do it. The server stops if the kernel rejects that.
+/** A synchronous write is due: if it is that of Atomic_page, do it. The server
+stops if the kernel rejects RWF_ATOMIC, or writes a part.
 @param[in]   file       the file
 @param[in]   buffer     what is written
 @param[in]   n_bytes    how much
@@ -512,8 +513,8 @@ in the place of a corrupt page, as it may be of an earlier write */
                                              const unsigned char *another);
 
 /** @param[in]  copy  a page of the doublewrite buffer
-@param[in]  older  another
-@return whether the second is of the same page, older, and not from before the
+@param[in]  older  another, which is not newer
+@return whether the second is of the same page and not from before the
 checkpoint: what has changed since is in the redo log */
 [[nodiscard]] bool doublewrite_copy_may_replace(const unsigned char *copy,
                                                 const unsigned char *older);
@@ -529,16 +530,20 @@ void doublewrite_newest_first(Pages *pages) {
                    });
 }
 
-/** @param[in]  pages  those of the doublewrite files
+/** @param[in]  pages  those of the doublewrite files, newest first
 @param[in]  copy   one of them, which is torn itself
 @return whether there is an older one in its place: a power cut tears a copy
 before the page that it is of is written again, which can be torn from before */
 template <class Pages>
 [[nodiscard]] bool doublewrite_has_older_copy(const Pages &pages,
                                               const unsigned char *copy) {
-  return std::any_of(pages.begin(), pages.end(), [copy](const auto *page) {
-    return doublewrite_copy_may_replace(copy, page->m_buffer.begin());
+  auto page = std::find_if(pages.begin(), pages.end(), [copy](const auto *it) {
+    return it->m_buffer.begin() == copy;
   });
+  return page != pages.end() &&
+         std::any_of(++page, pages.end(), [copy](const auto *it) {
+           return doublewrite_copy_may_replace(copy, it->m_buffer.begin());
+         });
 }
 
 /** The page of the transaction system is about to be read, ahead of recovery,
