@@ -140,7 +140,6 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
         self.assertEqual(scratch.end(), 0)
 
-
     def test_torn_copy(self):
         """The newest copy is torn itself: it was being written when the page was torn from the write before."""
         scratch = self.scratch
@@ -165,13 +164,17 @@ class Doublewrite(unittest.TestCase):
         self.copy_to_slot(True, old)
         self.assertNotIn("Recovered page [page id: space=" + str(space), self.does_not_start(FORK))
 
-        shutil.rmtree(scratch.data)
-        kept.rename(scratch.data)
-        self.copy_to_slot(True, with_lsn(old, lsn))
-        scratch.start(FORK, "--log-error-verbosity=3")
-        self.assert_restored(space, ROOT_PAGE)
-        self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a ORDER BY id) FROM d.t"), "new,new,new")
-        self.assertEqual(scratch.end(), 0)
+        # One that is older, or as old.
+        for whole in (lsn, lsn + 1):
+            with self.subTest(whole=whole - lsn):
+                shutil.rmtree(scratch.data)
+                shutil.copytree(kept, scratch.data)
+                scratch.log.unlink()
+                self.copy_to_slot(True, with_lsn(old, whole))
+                scratch.start(FORK, "--log-error-verbosity=3")
+                self.assert_restored(space, ROOT_PAGE)
+                self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a ORDER BY id) FROM d.t"), "new,new,new")
+                self.assertEqual(scratch.end(), 0)
 
 
 if __name__ == "__main__":
