@@ -14,8 +14,11 @@ SYSTEM_SPACE = 0
 SYSTEM_PAGE = 5
 # FIL_PAGE_LSN.
 LSN = 16
-# The first page of rows of a tablespace of one table.
+# The first page of rows of a tablespace of one table, and one that is not used.
 ROOT_PAGE = 4
+UNUSED_PAGE = 6
+# FIL_PAGE_TYPE, its FIL_PAGE_ENCRYPTED, and FIL_PAGE_SPACE_ID.
+TYPE, ENCRYPTED, SPACE_ID = 24, 15, 34
 FILL = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY, a CHAR(100) NOT NULL, b INT NOT NULL);
@@ -114,6 +117,46 @@ class Doublewrite(unittest.TestCase):
         for path in scratch.data.glob("*.dblwr"):
             path.unlink()
         self.does_not_start(FORK)
+
+    def test_first_page(self):
+        """Upstream surveys the file for its tablespace, and takes half a page that looks like the begin of an encrypted
+        one for a page of another: row data can, as a power cut has shown."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET b = 1")
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(True, read_page(self.table, 0))
+        tear(self.table, 0)
+        with open(self.table, "r+b") as file:
+            file.seek(UNUSED_PAGE * PAGE_BYTES + PAGE_BYTES // 2)
+            half = bytearray(file.read(64))
+            half[TYPE : TYPE + 2] = ENCRYPTED.to_bytes(2, "big")
+            half[SPACE_ID : SPACE_ID + 4] = bytes.fromhex("7fffffff")
+            file.seek(UNUSED_PAGE * PAGE_BYTES + PAGE_BYTES // 2)
+            file.write(half)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+        self.assertIn("space=2147483647, page number=0", self.does_not_start(STOCK))
+
+        shutil.rmtree(scratch.data)
+        shutil.copytree(kept, scratch.data)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assertIn(f"It names tablespace {space}, of which", scratch.log.read_text(errors="replace"))
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+        # Not where the torn page names another one.
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        with open(self.table, "r+b") as file:
+            file.seek(SPACE_ID)
+            file.write((space + 1).to_bytes(4, "big"))
+        self.assertNotIn("It names tablespace", self.does_not_start(FORK))
 
     def test_older_copy(self):
         """The newest of a page's copies is taken, wherever it is."""

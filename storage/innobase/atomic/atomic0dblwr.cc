@@ -16,6 +16,7 @@ recovery, and the file that says so. */
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -195,6 +196,27 @@ bool doublewrite_copy_may_replace(const unsigned char *copy,
          page_get_page_no(copy) == page_get_page_no(older) &&
          !doublewrite_copy_is_stale(mach_read_from_8(older + FIL_PAGE_LSN),
                                     log_sys->last_checkpoint_lsn.load());
+}
+
+dberr_t doublewrite_space(const char *path, uint32_t expected, dberr_t error,
+                          uint32_t *space_id) {
+  auto *const copies = recv_sys->dblwr;
+  if (expected == *space_id ||
+      copies->find(page_id_t{*space_id, 0}) != nullptr ||
+      copies->find(page_id_t{expected, 0}) == nullptr) {
+    return error;
+  }
+  std::array<byte, FIL_PAGE_DATA> header{};
+  std::ifstream file{path, std::ios::binary};
+  if (!file.read(reinterpret_cast<char *>(header.data()), header.size()) ||
+      mach_read_from_4(header.data() + FIL_PAGE_SPACE_ID) != expected) {
+    return error;
+  }
+  ib::info() << "The first page of '" << path << "' is torn. It names"
+             << " tablespace " << expected << ", of which there is a copy in"
+             << " the doublewrite files.";
+  *space_id = expected;
+  return DB_SUCCESS;
 }
 
 bool doublewrite_v1_can_be_read() {

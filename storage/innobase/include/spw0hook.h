@@ -546,6 +546,20 @@ template <class Pages>
          });
 }
 
+/** The first page of a data file is corrupt, and upstream has surveyed the file
+for its tablespace. In that survey what lies at 8 KiB of a page, and has the
+number of an encrypted page's type where a page would have it, is a page, and
+one is enough.
+@param[in]      path      the file
+@param[in]      expected  the tablespace that recovery opens
+@param[in]      error     of the survey
+@param[in,out]  space_id  what it has found; becomes the expected one if there
+is a copy of that one's first page and none of the other's, and the corrupt page
+names it, too
+@return error; DB_SUCCESS if it is now the expected one */
+[[nodiscard]] dberr_t doublewrite_space(const char *path, uint32_t expected,
+                                        dberr_t error, uint32_t *space_id);
+
 /** The page of the transaction system is about to be read, ahead of recovery,
 which would put the doublewrite buffer's copy in its place.
 @return false if it is torn and there is a copy, so that it has to be read later
