@@ -33,6 +33,7 @@ MARK = "#spw_atomic_writes"
 RWF_AT_ONCE = 16
 # What mysqld exits with after SIGABRT.
 ABORTED = 2
+N_TABLES = 60
 FILL = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a CHAR(250) NOT NULL);
@@ -344,6 +345,24 @@ class AtomicWrites(unittest.TestCase):
         self.assertEqual(scratch.process.wait(30), ABORTED)
         self.assertRegex(scratch.log.read_text()[begin:], r"u\.ibd' was .*the kernel has written a part of it")
 
+    def test_closed_files(self):
+        """What is known of a file is known while it is open. Pages of files that were closed meanwhile are written
+        whole, too, with copies or without."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK, ON)
+        scratch.sql(FILL + "".join(f"CREATE TABLE d.t{number} (a INT); INSERT INTO d.t{number} VALUES (1);"
+                                   for number in range(N_TABLES)))  # fmt: skip
+        self.assertEqual(scratch.end(), 0)
+        faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1"}
+        few = f"--innodb-open-files={N_TABLES // 4}"
+        for mode in ("OFF", "DETECT_ONLY", "ON"):
+            with self.subTest(mode=mode):
+                scratch.start(FORK, ON, few, f"--innodb-doublewrite={mode}", environment=faults)
+                scratch.sql("".join(f"UPDATE d.t{number} SET a = a + 1;" for number in range(N_TABLES)))
+                self.flush(scratch, "t")
+                self.assertGreater(self.status(scratch)["atomic_write_pages_rwf_copy"], N_TABLES)
+                self.assertEqual(scratch.end(), 0)
+
     def test_other_doublewrite_folder(self):
         """Old copies are where innodb_doublewrite_dir was before a crash: they are not forgotten."""
         xfs = self.mount("xfs-reflink")
@@ -356,7 +375,7 @@ class AtomicWrites(unittest.TestCase):
         # A relative name that is no path is below the data directory, with a # before it.
         (scratch.data / "#three").mkdir()
         scratch.start(FORK, ON, "--innodb-doublewrite-dir=three")
-        self.assertEqual(mark.read_text().split(), ["#three"])
+        self.assertEqual(mark.read_text().split(), ["#three/"])
         scratch.sql(FILL)
         self.assertEqual(scratch.end(), 0)
         self.assertFalse(mark.exists())
@@ -368,13 +387,22 @@ class AtomicWrites(unittest.TestCase):
         with open(mark, "a") as file:
             file.write(str(folders[1])[:3])
         scratch.start(FORK, ON, two)
-        self.assertEqual(mark.read_text().split(), [str(folders[0]), str(folders[1])[:3], str(folders[1])])
+        self.assertEqual(mark.read_text().split(), [f"{folders[0]}/", str(folders[1])[:3], f"{folders[1]}/"])
         begin = scratch.log.stat().st_size
         self.assertEqual(scratch.end(), 0)
         self.assertIn(f"innodb_doublewrite_dir has been '{folders[0]}'", scratch.log.read_text()[begin:])
         self.assertTrue(mark.exists())
         self.assertTrue(list(folders[0].glob("#ib_*")))
         self.assertEqual(list(folders[1].glob("#ib_*")), [])
+        # A disk that is not mounted may have them.
+        away = folders[0].rename(xfs / "away")
+        begin = scratch.log.stat().st_size
+        scratch.start(FORK, two)
+        self.assertEqual(scratch.end(), 0)
+        self.assertIn(f"'{folders[0]}', which innodb_doublewrite_dir has been, cannot be read",
+                      scratch.log.read_text()[begin:])  # fmt: skip
+        self.assertTrue(mark.exists())
+        away.rename(folders[0])
         # Without the doublewrite buffer its folder is known, too.
         scratch.start(FORK, ON, one, "--innodb-doublewrite=OFF")
         self.check(scratch)

@@ -63,7 +63,7 @@ bool s_v1_is_due = false;
 than the page's last */
 bool is_marked() {
   std::error_code error;
-  return std::filesystem::exists(MARK, error);
+  return std::filesystem::exists(MARK, error) || error;
 }
 
 /** @return the folders that the mark names */
@@ -71,7 +71,9 @@ std::vector<std::string> marked_folders() {
   std::vector<std::string> folders;
   std::ifstream file{MARK};
   for (std::string folder; std::getline(file, folder);) {
-    if (!folder.empty()) {
+    /* Else it is a line that a power cut has left without its end. */
+    if (folder.ends_with('/')) {
+      folder.pop_back();
       folders.push_back(folder);
     }
   }
@@ -90,12 +92,15 @@ bool sync_folder(const std::string &path) {
   return is_synced;
 }
 
-/** Add a line to the mark, and make it if there is none.
+/** Add a line to the mark, if it does not have it, and make it if there is
+none. What it has may not be durable yet.
 @param[in]  folder  what the line names
 @return whether it is durable; if not, errno says why */
 bool write_mark(const std::string &folder) {
-  /* A power cut may have left a line without its end. */
-  const std::string line = "\n" + folder + "\n";
+  const auto folders = marked_folders();
+  const bool is_named =
+      std::find(folders.begin(), folders.end(), folder) != folders.end();
+  const std::string line = is_named ? "" : "\n" + folder + "/\n";
   const int file = open(MARK, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
   if (file < 0) {
     return false;
@@ -107,12 +112,12 @@ bool write_mark(const std::string &folder) {
   return is_written && sync_folder(".");
 }
 
-/** @param[in]  folder  a folder, which may not be there
+/** @param[in]   folder  a folder
+@param[out]  error   why it could not be read to its end
 @return the doublewrite files in it */
-std::vector<std::filesystem::path> doublewrite_files(
-    const std::string &folder) {
+std::vector<std::filesystem::path> doublewrite_files(const std::string &folder,
+                                                     std::error_code &error) {
   std::vector<std::filesystem::path> files;
-  std::error_code error;
   for (auto entry = std::filesystem::directory_iterator(folder, error);
        !error && entry != std::filesystem::directory_iterator();
        entry.increment(error)) {
@@ -161,10 +166,7 @@ void doublewrite_start(const char *folder) {
 }
 
 void doublewrite_mark() {
-  const auto folders = marked_folders();
-  const bool is_named =
-      std::find(folders.begin(), folders.end(), s_folder) != folders.end();
-  if (!is_named && !write_mark(s_folder)) {
+  if (!write_mark(s_folder)) {
     ib::fatal(UT_LOCATION_HERE)
         << "Pages are to be written without the doublewrite buffer, and the"
            " file '"
@@ -244,8 +246,20 @@ void atomic_shutdown() {
   /* The copies are gone for certain before what says that they are old. */
   bool is_clean = true;
   for (const std::string &folder : marked_folders()) {
-    const auto files = doublewrite_files(folder);
     std::error_code error;
+    const auto files = doublewrite_files(folder, error);
+    if (error) {
+      /* It may be on a disk that is not mounted. */
+      ib::warn() << "'" << folder << "', which innodb_doublewrite_dir has been,"
+                 << " cannot be read (" << error.message() << "), and may have"
+                 << " doublewrite files with copies that are older than their"
+                    " pages. '"
+                 << MARK
+                 << "' in the data directory says so; if the folder is gone for"
+                    " good, remove its line there.";
+      is_clean = false;
+      continue;
+    }
     if (files.empty()) {
       continue;
     }

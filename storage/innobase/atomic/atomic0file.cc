@@ -14,8 +14,10 @@ Which data files are written without the doublewrite buffer, and their writes.
 A page that is written without needs that its write is whole. So whether it is
 (Atomic_page) holds for one call of dblwr::write() in one thread, in which the
 write is handed to the kernel, and is verified with the file open and pinned
-(atomic_request()). What is known of a file is known as long as it is open: the
-storage below a closed file may be another when it is opened again. */
+(Atomic_request). What is known of a file is known as long as it is open: the
+storage below a closed file may be another when it is opened again. A page of a
+file that is closed goes through the doublewrite buffer; as innodb_doublewrite
+may have no copies, it is written whole, too. */
 
 #include "atomic0file.h"
 
@@ -135,12 +137,14 @@ the device makes pages whole, XFS copies those that do not lie as it needs. */
 constexpr ptrdiff_t MOST_RWF = 16;
 std::counting_semaphore<MOST_RWF> s_rwf{MOST_RWF};
 
-/** The page that this thread writes whole; see Atomic_page. */
+/** The page that this thread writes without the doublewrite buffer; see
+Atomic_page. */
 thread_local const buf_page_t *t_page = nullptr;
 
-/** What makes its writes whole, also when they are tried again; NONE before its
-request is known. */
+/** What makes the writes of this thread's request whole, also when they are
+tried again; NONE without Atomic_request. And its file. */
 thread_local Atomic_means t_means = Atomic_means::NONE;
+thread_local const char *t_path = nullptr;
 
 /** This thread has one of s_rwf, which goes over to a request that the kernel
 has taken. */
@@ -253,9 +257,11 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
                     " O_DIRECT instead.";
       *flush_method = SRV_UNIX_O_DIRECT;
     }
-    note(
-        "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
-        " page-compressed tables only.");
+    if (has_copies()) {
+      note(
+          "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
+          " page-compressed tables only.");
+    }
     if (!use_fallocate) {
       note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
       use_fallocate = true;
@@ -354,38 +360,46 @@ Atomic_page::Atomic_page(const buf_page_t *page) {
   }
 }
 
-Atomic_page::~Atomic_page() {
-  t_page = nullptr;
-  t_means = Atomic_means::NONE;
-  if (std::exchange(t_has_one, false)) {
-    s_rwf.release();
-  }
-}
+Atomic_page::~Atomic_page() { t_page = nullptr; }
 
 bool Atomic_page::is_written_whole() const { return t_page != nullptr; }
 
-void atomic_request(IORequest *request, const fil_node_t *file,
-                    const void *page) {
-  if (t_page == nullptr) {
+Atomic_request::Atomic_request(IORequest *request, const fil_node_t *file,
+                               const void *page) {
+  ut_ad(t_means == Atomic_means::NONE);
+  if (setting() == Atomic_writes::OFF || page == nullptr ||
+      !request->is_write()) {
     return;
   }
-  ut_a(t_page == page);
 
   const Atomic_means means = means_of(file);
-  if (means == Atomic_means::NONE) {
-    fail(file->name, "its file was closed and opened again, and cannot be now");
+  if (t_page == page) {
+    if (means == Atomic_means::NONE) {
+      fail(file->name,
+           "its file was closed and opened again, and cannot be now");
+    }
+    /* Its table may have become page-compressed meanwhile. */
+    request->clear_compressed();
+    if (dblwr::is_enabled()) {
+      s_doublewrite_avoided.fetch_add(1, std::memory_order_relaxed);
+    }
+  } else if (!page_is_written_whole(means, request->is_compressed())) {
+    return;
   }
-  /* Its table may have become page-compressed meanwhile. */
-  request->clear_compressed();
+
   t_means = means;
-  if (needs_rwf(means) && !t_has_one) {
+  t_path = file->name;
+  if (needs_rwf(means)) {
     s_rwf.acquire();
     t_has_one = true;
   }
-
   s_pages[static_cast<size_t>(means)].fetch_add(1, std::memory_order_relaxed);
-  if (dblwr::is_enabled()) {
-    s_doublewrite_avoided.fetch_add(1, std::memory_order_relaxed);
+}
+
+Atomic_request::~Atomic_request() {
+  t_means = Atomic_means::NONE;
+  if (std::exchange(t_has_one, false)) {
+    s_rwf.release();
   }
 }
 
@@ -437,10 +451,10 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
   }
   errno = error;
   if (*n_written < 0 && needs_rwf(t_means) && is_rejection(error)) {
-    fail(t_page->get_space()->name, REJECTED);
+    fail(t_path, REJECTED);
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
-    fail(t_page->get_space()->name, IN_PART);
+    fail(t_path, IN_PART);
   }
   return true;
 }

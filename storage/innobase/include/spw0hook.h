@@ -436,7 +436,7 @@ void atomic_file_closed(const fil_node_t *file);
 
 /** Whether a page is written without the doublewrite buffer, and as a whole. It
 holds in the thread that asks until the end of the scope, in which it hands the
-write over to the kernel; in that scope it writes no other page. */
+write over to the kernel. */
 class Atomic_page {
  public:
   /** @param[in]  page  the page, which is fixed for the write */
@@ -449,16 +449,23 @@ class Atomic_page {
   [[nodiscard]] bool is_written_whole() const;
 };
 
-/** A request is about to be handed over to os_aio(), and its file is pinned. If
-it is the write of Atomic_page, it is prepared for that; the server stops if the
-file is not any more what Atomic_page has found.
-@param[in,out]  request  the request
-@param[in]      file     the file
-@param[in]      page     the page, or what else is the request's message */
-void atomic_request(IORequest *request, const fil_node_t *file,
-                    const void *page);
+/** A request that is about to be handed over to os_aio(), in the scope of this;
+its file is pinned. A page of a file whose pages are written whole is, also
+where it has been decided otherwise as its file was closed (Atomic_page). The
+server stops if the file is not any more what Atomic_page has found. */
+class Atomic_request {
+ public:
+  /** @param[in,out]  request  the request
+  @param[in]      file     the file
+  @param[in]      page     the page, or what else is the request's message */
+  Atomic_request(IORequest *request, const fil_node_t *file, const void *page);
+  ~Atomic_request();
 
-/** A request of native AIO was prepared: if it is the write of Atomic_page and
+  Atomic_request(const Atomic_request &) = delete;
+  Atomic_request &operator=(const Atomic_request &) = delete;
+};
+
+/** A request of native AIO was prepared: if it is that of Atomic_request and
 needs RWF_ATOMIC it has that.
 @param[in,out]  control  the request */
 void atomic_prepare(iocb *control);
@@ -489,8 +496,8 @@ submitted. The server stops if it was to be written whole.
 @param[in]  file     its file */
 void atomic_resubmitted(const IORequest &request, const fil_node_t *file);
 
-/** A synchronous write is due: if it is that of Atomic_page, do it. The server
-stops if the kernel rejects RWF_ATOMIC, or writes a part.
+/** A synchronous write is due: if it is that of Atomic_request, do it. The
+server stops if the kernel rejects RWF_ATOMIC, or writes a part.
 @param[in]   file       the file
 @param[in]   buffer     what is written
 @param[in]   n_bytes    how much
