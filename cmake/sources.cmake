@@ -8,6 +8,7 @@ set(spw_innobase_sources
   "${spw_innobase}/atomic/atomic0dblwr.cc"
   "${spw_innobase}/atomic/atomic0file.cc"
   "${spw_innobase}/atomic/atomic0probe.cc"
+  "${spw_innobase}/atomic/atomic0table.cc"
   "${spw_innobase}/extend/extend0space.cc"
   "${spw_innobase}/extend/extend0thread.cc"
   "${spw_innobase}/flush/flush0delay.cc"

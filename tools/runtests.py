@@ -180,8 +180,8 @@ def check_patches():
     run_logged("check-patches", TOOLS / "patchqueue.py", "check")
 
 
-# Not the copies on write of XFS: docs/atomic-writes.md says why; nor those that may lose a page now and then.
-CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "directfs-ioctl", "ext4-journal-4k")
+# Not those that may lose a page now and then.
+CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "ext4-journal-4k")
 CUTS = 2
 # There pages go through the page cache, also with direct I/O.
 KILLED = ("ext4-journal-4k",)

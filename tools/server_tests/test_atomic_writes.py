@@ -1,6 +1,7 @@
 """Pages without the doublewrite buffer: on storage that writes them whole, and on none that does not."""
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ import filesystem
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
 AUTO = "--innodb-use-atomic-writes=AUTO"
-REJECTED = 22
+REJECTED = errno.EINVAL
 # Upstream's error for DB_UNSUPPORTED; a warning beside it says why.
 REFUSED = "ERROR 1112 "
 PAGE_BYTES = 16384
@@ -270,6 +271,10 @@ class AtomicWrites(unittest.TestCase):
         self.assertIn("./d/t.ibd", kept)
         self.assertFalse([path for path in kept if path.endswith("u.ibd")])
         self.assertRegex(monitor, r"u\.ibd: directFS's ioctl\n")
+        means = dict(row.split("\t") for row in scratch.sql(
+            "SELECT SUBSTRING_INDEX(path, '/', -1), means FROM information_schema.innodb_atomic_write_files"
+            " WHERE path LIKE '%/d/%'").splitlines())  # fmt: skip
+        self.assertEqual(means, {"t.ibd": "doublewrite", "u.ibd": "ioctl"})
         self.assertIn(f"that did as they are page-compressed 0; files opened that keep it "
                       f"{status['atomic_write_fallbacks']}", monitor)  # fmt: skip
         # Of each file system once, with the default verbosity.
@@ -287,12 +292,38 @@ class AtomicWrites(unittest.TestCase):
         log = self.assert_does_not_start(scratch, "--innodb-flush-method=ALL_O_DIRECT", *options,
                                          f"--innodb-log-group-home-dir={large}")  # fmt: skip
         self.assertIn("does not take direct I/O of the redo log's blocks of 512 bytes", log)
+        # What cannot be tried is not the storage's answer.
+        redo = scratch.data / "#innodb_redo"
+        subprocess.run(["chattr", "+i", redo], check=True)
+        log = self.assert_does_not_start(scratch, "--innodb-flush-method=ALL_O_DIRECT", *options)
+        subprocess.run(["chattr", "-i", redo], check=True)
+        self.assertIn("cannot be tried on a file there: Operation not permitted", log)
+        # A read-only server does not write it.
+        large_log = [f"--innodb-log-group-home-dir={large}"]
+        scratch.start(FORK, AUTO, *options, *large_log)
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, "--innodb-flush-method=ALL_O_DIRECT", "--innodb-read-only", *options, *large_log)
+        self.check(scratch, "u")
+        self.assertEqual(scratch.end(), 0)
         small = ["--innodb-page-size=4096", AUTO]
         scratch = self.server(large, *small)
         scratch.start(FORK, *small)
         # Unless the disk below has such sectors, too.
         if self.sector_bytes("/var/tmp") < 4096:
             self.assertEqual(self.status(scratch)["atomic_write_files_sector"], 0)
+        self.assertEqual(scratch.end(), 0)
+
+    def test_redo_on_directfs(self):
+        """The seeds' pairing: a file system without O_TMPFILE takes the redo log's blocks, too."""
+        scratch = self.server(self.mount(filesystem.DIRECTFS))
+        options = [ON, "--innodb-flush-method=ALL_O_DIRECT"]
+        scratch.start(FORK, *options)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.sql("SELECT @@innodb_flush_method"), "ALL_O_DIRECT")
+        self.assertEqual(list(scratch.data.rglob("#spw_scratch_*")), [])
+        scratch.end(signal.SIGKILL)
+        scratch.start(FORK, *options)
+        self.check(scratch)
         self.assertEqual(scratch.end(), 0)
 
     def sector_bytes(self, path):
@@ -315,7 +346,12 @@ class AtomicWrites(unittest.TestCase):
             monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
             self.assertRegex(monitor, f"ibdata1: nothing .innodb_doublewrite is {mode}., as its storage")
             self.assertNotIn("the doublewrite buffer   ", monitor)
+            means = scratch.sql("SELECT DISTINCT means FROM information_schema.innodb_atomic_write_files")
+            self.assertEqual(means, "none")
+            # Copies of before are as old as where pages are whole.
+            self.assertTrue((scratch.data / MARK).exists())
             self.assertEqual(scratch.end(), 0)
+            self.assertFalse((scratch.data / MARK).exists())
         # In use, and said so from then on.
         scratch.start(FORK, AUTO)
         self.assertIn("ibdata1: the doublewrite buffer, as", scratch.sql("SHOW ENGINE INNODB STATUS"))
@@ -471,6 +507,23 @@ class AtomicWrites(unittest.TestCase):
         self.assertIn("the kernel has rejected it", scratch.log.read_text()[begin:])
         scratch.start(FORK)
         self.check(scratch)
+        self.assertEqual(scratch.end(), 0)
+
+    def test_not_tried(self):
+        """There is no room to try it: that is no answer of the storage."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK, ON)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PWRITEV2": f"{errno.ENOSPC} 1"}
+        begin = scratch.log.stat().st_size
+        with self.assertRaises(AssertionError):
+            scratch.start(FORK, ON, environment=faults)
+        self.assertEqual(scratch.process.wait(30), 1)
+        self.assertIn("none could be written to try it (No space left on device)", scratch.log.read_text()[begin:])
+        scratch.start(FORK, AUTO, environment=faults)
+        self.check(scratch)
+        self.assertEqual(self.status(scratch)["atomic_write_files_rwf_copy"], 0)
         self.assertEqual(scratch.end(), 0)
 
     def test_rejected(self):

@@ -158,6 +158,55 @@ class Doublewrite(unittest.TestCase):
             file.write((space + 1).to_bytes(4, "big"))
         self.assertNotIn("It names tablespace", self.does_not_start(FORK))
 
+    def test_first_page_with_a_torn_copy(self):
+        """Upstream writes the newest copy of a file's first page as it is, and ends if that is torn itself."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, "--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0",
+                      "--innodb-idle-flush-pct=0")  # fmt: skip
+        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        scratch.sql("UPDATE d.t SET b = 1")
+        scratch.end(signal.SIGKILL)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+
+        def prepare(path, *copies):
+            """The torn copy, which is the newest but for one that is given, and others."""
+            shutil.rmtree(scratch.data)
+            shutil.copytree(kept, scratch.data)
+            old = read_page(path, 0)
+            self.copy_to_slot(False, with_lsn(old, lsn + 1)[: PAGE_BYTES // 2] + bytes(PAGE_BYTES // 2))
+            for copy in copies:
+                self.copy_to_slot(True, copy(old))
+            tear(path, 0)
+
+        not_found = "of datafile '{}' could not be found in the doublewrite buffer"
+        # None that is whole, and one from before the checkpoint. When the system tablespace's is restored the
+        # checkpoint is not known yet.
+        for path, name, copies in ((self.table, "./d/t.ibd", ()), (self.table, "./d/t.ibd", (lambda old: old,)),
+                                   (self.system, "./ibdata1", ()),
+                                   (self.system, "./ibdata1", (lambda old: with_lsn(old, lsn),))):  # fmt: skip
+            with self.subTest(path=name, copies=len(copies)):
+                prepare(path, *copies)
+                self.assertIn(not_found.format(name), self.does_not_start(FORK))
+
+        # One that is older, and not from before the checkpoint: what is newer is in the redo log.
+        prepare(self.table, lambda old: with_lsn(old, lsn))
+        self.assertIn("Restoring page", self.does_not_start(STOCK))
+        prepare(self.table, lambda old: with_lsn(old, lsn))
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+        # The system tablespace's, where the newest is whole.
+        prepare(self.system, lambda old: with_lsn(old, lsn + 2))
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
     def test_older_copy(self):
         """The newest of a page's copies is taken, wherever it is."""
         scratch = self.scratch

@@ -38,6 +38,10 @@ class Interchange(unittest.TestCase):
                     scratch.start(server, *options)
                     is_fork = scratch.sql("SHOW VARIABLES LIKE 'innodb_aio_pending_ios_per_thread'") != ""
                     self.assertEqual(is_fork, server == FORK)
+                    # The data dictionary has the fork's own table with the fork only.
+                    tables = scratch.sql("SELECT table_name FROM information_schema.tables WHERE table_name = "
+                                         "'INNODB_ATOMIC_WRITE_FILES'")  # fmt: skip
+                    self.assertEqual(tables, "INNODB_ATOMIC_WRITE_FILES" if is_fork else "")
                     if rows:
                         self.check(scratch, rows)
                     scratch.sql(FILL.format(f"step {step}"))

@@ -26,7 +26,7 @@ constexpr Atomic_findings ORDINARY{.is_direct = true,
                                    .unit_max_bytes = 0,
                                    .unit_max_opt_bytes = 0,
                                    .device_max_bytes = 0,
-                                   .rwf_succeeds = false,
+                                   .rwf_error = 0,
                                    .file_system_bytes = 0,
                                    .sector_bytes = 512};
 
@@ -34,7 +34,6 @@ Atomic_findings xfs_copies() {
   Atomic_findings found = ORDINARY;
   found.unit_min_bytes = 4096;
   found.unit_max_bytes = 2097152;
-  found.rwf_succeeds = true;
   return found;
 }
 
@@ -108,11 +107,24 @@ TEST(AtomicWrite, CopiesAreTakenWhenToldToOnly) {
 
 TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
   Atomic_findings found = xfs_device();
-  found.rwf_succeeds = false;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
-         Atomic_reason::REJECTED);
-  expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
-         Atomic_reason::REJECTED);
+  for (const int error : {EINVAL, EOPNOTSUPP}) {
+    found.rwf_error = error;
+    expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+           Atomic_reason::REJECTED);
+    expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+           Atomic_reason::REJECTED);
+  }
+}
+
+TEST(AtomicWrite, WhatCouldNotBeTriedIsNotBelieved) {
+  Atomic_findings found = xfs_device();
+  for (const int error : {ENOSPC, EMFILE, EACCES}) {
+    found.rwf_error = error;
+    expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+           Atomic_reason::NOT_TRIED);
+    expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+           Atomic_reason::NOT_TRIED);
+  }
 }
 
 TEST(AtomicWrite, PagesOutsideOfTheUnitsAreNotWhole) {
@@ -207,7 +219,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                                  .unit_max_bytes = unit_max,
                                  .unit_max_opt_bytes = unit_max_opt,
                                  .device_max_bytes = device,
-                                 .rwf_succeeds = (bits & 16) != 0,
+                                 .rwf_error = (bits & 16) != 0 ? 0 : EINVAL,
                                  .file_system_bytes = other,
                                  .sector_bytes = other};
                   const auto output = decide_atomic_means(input);
@@ -236,7 +248,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                       ASSERT_LE(page_bytes, device);
                       [[fallthrough]];
                     case Atomic_means::RWF_COPY:
-                      ASSERT_TRUE(input.found.rwf_succeeds);
+                      ASSERT_EQ(input.found.rwf_error, 0);
                       ASSERT_GT(unit_min, 0u);
                       ASSERT_LE(unit_min, page_bytes);
                       ASSERT_LE(page_bytes, unit_max);

@@ -192,12 +192,36 @@ bool doublewrite_copy_is_newer(const unsigned char *one,
          mach_read_from_8(another + FIL_PAGE_LSN);
 }
 
+bool doublewrite_is_same_page(const unsigned char *one,
+                              const unsigned char *another) {
+  return page_get_space_id(one) == page_get_space_id(another) &&
+         page_get_page_no(one) == page_get_page_no(another);
+}
+
 bool doublewrite_copy_may_replace(const unsigned char *copy,
                                   const unsigned char *older) {
-  return page_get_space_id(copy) == page_get_space_id(older) &&
-         page_get_page_no(copy) == page_get_page_no(older) &&
+  /* Of the system tablespace's first page it is not known yet. */
+  return doublewrite_is_same_page(copy, older) && log_sys != nullptr &&
          !doublewrite_copy_is_stale(mach_read_from_8(older + FIL_PAGE_LSN),
                                     log_sys->last_checkpoint_lsn.load());
+}
+
+bool doublewrite_first_page_is_torn(const unsigned char *copy) {
+  if (page_get_page_no(copy) != 0) {
+    return false;
+  }
+  /* What is torn at a sector has these in the first. A place that was never
+  written to looks like the system tablespace's first page, of zeros. */
+  const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
+  if (!fsp_flags_is_valid(flags) || buf_page_is_zeroes(copy, univ_page_size)) {
+    return true;
+  }
+  const page_size_t page_size{flags};
+  return page_size.logical() != univ_page_size.logical() ||
+         page_size.physical() > univ_page_size.physical() ||
+         BlockReporter(false, copy, page_size,
+                       fsp_is_checksum_disabled(page_get_space_id(copy)))
+             .is_corrupted();
 }
 
 dberr_t doublewrite_space(const char *path, uint32_t expected, dberr_t error,

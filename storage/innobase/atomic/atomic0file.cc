@@ -41,6 +41,7 @@ may have no copies, it is written whole, too. */
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "atomic0probe.h"
 #include "buf0buf.h"
@@ -71,6 +72,11 @@ constexpr const char *MEANS[] = {
     "the file system, by journal", "the device's sector"};
 static_assert(std::size(MEANS) == static_cast<size_t>(Atomic_means::N));
 
+/** As the status variables name it: Innodb_atomic_write_files_*. */
+constexpr const char *SHORT_MEANS[] = {"doublewrite", "ioctl", "rwf",
+                                       "rwf_copy",    "fs",    "sector"};
+static_assert(std::size(SHORT_MEANS) == static_cast<size_t>(Atomic_means::N));
+
 /** Why, where it is the doublewrite buffer. */
 constexpr const char *REASONS[] = {
     "innodb_use_atomic_writes is OFF",
@@ -83,6 +89,8 @@ constexpr const char *REASONS[] = {
     "it has only what its file system does by itself, and"
     " innodb_use_atomic_writes_fs is OFF",
     "the kernel says that its file system takes whole writes, and rejected one",
+    "its file system may take whole writes, but none could be written to try "
+    "it",
     "its storage does not write whole pages"};
 static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
 
@@ -118,6 +126,8 @@ std::shared_mutex s_files_mutex;
 
 struct Open_file {
   Atomic_output output;
+  space_id_t space_id;
+  uint32_t page_bytes;
   std::string path;
 };
 
@@ -167,22 +177,26 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
   fstat(file, &status);
 
   std::unique_lock lock{s_prober_mutex};
+  const Atomic_findings found = s_prober.find(file, path, page_bytes);
   const Atomic_output output =
       decide_atomic_means({.setting = setting(),
                            .file_system_is_enough = use_atomic_writes_fs,
                            .page_bytes = page_bytes,
                            .is_native_aio = srv_use_native_aio,
-                           .found = s_prober.find(file, path, page_bytes)});
+                           .found = found});
   const bool is_new =
       s_said.emplace(status.st_dev, page_bytes, output.means, output.reason)
           .second;
   lock.unlock();
 
+  std::string why = sentence_of(output.reason);
+  if (output.reason == Atomic_reason::NOT_TRIED) {
+    why += std::string(" (") + strerror(found.rwf_error) + ")";
+  }
   if (output.is_refused) {
     ib::error() << "innodb_use_atomic_writes = ON: '" << path
                 << "' cannot be used, as its pages of " << page_bytes
-                << " bytes would not be written whole: "
-                << sentence_of(output.reason)
+                << " bytes would not be written whole: " << why
                 << ". AUTO uses the doublewrite buffer for it.";
   } else if (is_new && output.means == Atomic_means::RWF_COPY) {
     ib::warn() << "'" << path << "' and what else is on its file system, pages"
@@ -197,7 +211,7 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
         name_of(output.means);
     note(output.means != Atomic_means::NONE
              ? what + ", without the doublewrite buffer."
-             : what + ", as " + sentence_of(output.reason) + ".");
+             : what + ", as " + why + ".");
   }
   return output;
 }
@@ -219,6 +233,22 @@ Atomic_means means_of(const fil_node_t *file) {
                                 : found->second.output.means;
 }
 
+/** @return what is known of the open files, in the order of their paths */
+std::vector<Open_file> open_files() {
+  std::vector<Open_file> files;
+  {
+    std::shared_lock lock{s_files_mutex};
+    for (const auto &[file, open_file] : s_files) {
+      files.push_back(open_file);
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [](const auto &one, const auto &another) {
+              return one.path < another.path;
+            });
+  return files;
+}
+
 /** The storage does not do what it did: stop, as a page may be torn. */
 [[noreturn]] void fail(const char *path, const char *what) {
   ib::fatal(UT_LOCATION_HERE)
@@ -228,10 +258,6 @@ Atomic_means means_of(const fil_node_t *file) {
          " storage does now; with innodb_use_atomic_writes = OFF it uses the"
          " doublewrite buffer for all files.";
 }
-
-/** @param[in]  error  errno of a write
-@return whether the kernel has rejected the flag, and not failed to write */
-bool is_rejection(int error) { return error == EINVAL || error == EOPNOTSUPP; }
 
 constexpr const char *REJECTED = "the kernel has rejected it";
 constexpr const char *IN_PART = "the kernel has written a part of it";
@@ -260,7 +286,8 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
     if (has_copies()) {
       note(
           "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
-          " page-compressed tables only.");
+          " page-compressed tables, and for pages of files that"
+          " innodb_open_files has closed, only.");
     }
     if (!use_fallocate) {
       note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
@@ -317,9 +344,9 @@ void atomic_file_opened(const fil_node_t *file) {
     return;
   }
 
+  const uint32_t page_bytes = page_size_t(file->space->flags).physical();
   const Atomic_output output =
-      decide(file->handle.m_file, file->name,
-             page_size_t(file->space->flags).physical());
+      decide(file->handle.m_file, file->name, page_bytes);
   if (output.is_refused) {
     ib::fatal(UT_LOCATION_HERE)
         << "The server stops, as it has to write to '" << file->name
@@ -329,12 +356,14 @@ void atomic_file_opened(const fil_node_t *file) {
   }
   if (output.means == Atomic_means::NONE) {
     s_fallbacks.fetch_add(1, std::memory_order_relaxed);
-  } else {
+  }
+  if (output.means != Atomic_means::NONE || !has_copies()) {
     static std::once_flag is_marked_once;
     std::call_once(is_marked_once, doublewrite_mark);
   }
   std::unique_lock lock{s_files_mutex};
-  s_files.insert_or_assign(file, Open_file{output, file->name});
+  s_files.insert_or_assign(
+      file, Open_file{output, file->space->id, page_bytes, file->name});
 }
 
 void atomic_file_closed(const fil_node_t *file) {
@@ -475,6 +504,19 @@ Atomic_stats atomic_stats() {
   return stats;
 }
 
+std::vector<Atomic_file> atomic_files() {
+  std::vector<Atomic_file> files;
+  for (const auto &[output, space_id, page_bytes, path] : open_files()) {
+    const bool is_none = output.means == Atomic_means::NONE;
+    files.push_back({space_id, path, page_bytes,
+                     is_none && !has_copies()
+                         ? "none"
+                         : SHORT_MEANS[static_cast<size_t>(output.means)],
+                     is_none ? sentence_of(output.reason) : ""});
+  }
+  return files;
+}
+
 void atomic_print(FILE *file) {
   if (setting() == Atomic_writes::OFF) {
     return;
@@ -499,30 +541,26 @@ void atomic_print(FILE *file) {
           "; files opened that keep it %" PRIu64 "\n",
           stats.doublewrite_avoided, stats.page_compressed, stats.fallbacks);
 
-  std::vector<std::pair<std::string, std::string>> kept, whole;
-  {
-    std::shared_lock lock{s_files_mutex};
-    for (const auto &[node, open_file] : s_files) {
-      const Atomic_output &output = open_file.output;
-      if (output.means == Atomic_means::NONE) {
-        kept.emplace_back(open_file.path, std::string(name_of(output.means)) +
-                                              ", as " +
-                                              sentence_of(output.reason));
-      } else {
-        whole.emplace_back(open_file.path, name_of(output.means));
-      }
-    }
-  }
-  for (auto *files : {&kept, &whole}) {
+  const std::vector<Open_file> files = open_files();
+  /* What is not whole first, as it is what costs. */
+  for (const bool is_whole : {false, true}) {
     constexpr size_t N_NAMED = 100;
-    std::sort(files->begin(), files->end());
-    for (size_t i = 0; i < std::min(files->size(), N_NAMED); ++i) {
-      fprintf(file, "  %s: %s\n", (*files)[i].first.c_str(),
-              (*files)[i].second.c_str());
+    size_t n_files = 0;
+    for (const auto &[output, space_id, page_bytes, path] : files) {
+      if ((output.means != Atomic_means::NONE) != is_whole ||
+          ++n_files > N_NAMED) {
+        continue;
+      }
+      fprintf(file, "  %s: %s%s%s\n", path.c_str(), name_of(output.means),
+              is_whole ? "" : ", as ",
+              is_whole ? "" : sentence_of(output.reason));
     }
-    if (files->size() > N_NAMED) {
-      fprintf(file, "  and %zu other files: %s\n", files->size() - N_NAMED,
-              files == &kept ? name_of(Atomic_means::NONE) : "whole");
+    if (n_files > N_NAMED) {
+      fprintf(file,
+              "  and %zu other files: %s;"
+              " INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES has all\n",
+              n_files - N_NAMED,
+              is_whole ? "whole" : name_of(Atomic_means::NONE));
     }
   }
 }

@@ -23,12 +23,15 @@ What the kernel and the storage say, and show, of whole writes. */
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+
+#include "scratch0file.h"
 
 namespace spw {
 
@@ -65,23 +68,6 @@ uint32_t number_at(const unsigned char *buffer, size_t place) {
   return number;
 }
 
-/** A file descriptor that is closed with its scope. */
-class Descriptor {
- public:
-  explicit Descriptor(int file) : m_file(file) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  ~Descriptor() {
-    if (m_file >= 0) {
-      close(m_file);
-    }
-  }
-  [[nodiscard]] int get() const { return m_file; }
-
- private:
-  const int m_file;
-};
-
 }  // namespace
 
 Atomic_findings Atomic_prober::find(int file, const std::string &path,
@@ -107,8 +93,8 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   if (units_hold_page(found, page_bytes)) {
     /* What has failed may have done so for want of room or of descriptors. */
     const std::pair<dev_t, uint32_t> key{status.st_dev, page_bytes};
-    found.rwf_succeeds = m_taken.count(key) != 0 || try_rwf(path, page_bytes);
-    if (found.rwf_succeeds) {
+    found.rwf_error = m_taken.count(key) != 0 ? 0 : try_rwf(path, page_bytes);
+    if (found.rwf_error == 0) {
       m_taken.insert(key);
     }
   }
@@ -236,26 +222,32 @@ bool Atomic_prober::journals_data(dev_t device) const {
   return false;
 }
 
-bool Atomic_prober::try_rwf(const std::string &path, uint32_t page_bytes) {
+int Atomic_prober::try_rwf(const std::string &path, uint32_t page_bytes) {
   const size_t slash = path.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const Descriptor file{
-      open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600)};
-  void *page = nullptr;
-  if (file.get() < 0 || posix_memalign(&page, page_bytes, page_bytes) != 0) {
-    return false;
+  const Scratch_file file{folder};
+  if (file.error() != 0) {
+    return file.error();
   }
-  memset(page, 0, page_bytes);
+  void *page = nullptr;
+  int error = posix_memalign(&page, page_bytes, page_bytes);
+  if (error == 0) {
+    memset(page, 0, page_bytes);
+    error = posix_fallocate(file.get(), 0, page_bytes);
+  }
   const struct iovec vector = {page, page_bytes};
-  bool is_taken = posix_fallocate(file.get(), 0, page_bytes) == 0;
   /* Where nothing was written before, and over what was. */
-  for (unsigned i = 0; is_taken && i < 2; ++i) {
-    is_taken = pwritev2(file.get(), &vector, 1, 0, ATOMIC_RWF) ==
-               static_cast<ssize_t>(page_bytes);
+  for (unsigned i = 0; error == 0 && i < 2; ++i) {
+    const ssize_t n_written = pwritev2(file.get(), &vector, 1, 0, ATOMIC_RWF);
+    if (n_written < 0) {
+      error = errno;
+    } else if (n_written != static_cast<ssize_t>(page_bytes)) {
+      error = EINVAL;
+    }
   }
   free(page);
-  return is_taken;
+  return error;
 }
 
 }  // namespace spw

@@ -17,6 +17,8 @@ what has come of them. What the patches call is in spw0hook.h. */
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "policy/atomic0write.h"
 
@@ -62,6 +64,28 @@ struct Atomic_stats {
 /** @return what was written; all 0 with innodb_use_atomic_writes = OFF. Takes
 no latch of InnoDB's. */
 Atomic_stats atomic_stats();
+
+/** A data file that is open. */
+struct Atomic_file {
+  /** Its tablespace. */
+  uint32_t space_id;
+
+  std::string path;
+
+  uint32_t page_bytes;
+
+  /** What makes its pages whole: as the status variables name it,
+  Innodb_atomic_write_files_*, "doublewrite" for NONE, and "none" where
+  innodb_doublewrite has no copies either. */
+  const char *means;
+
+  /** Why, where it is not its storage; else empty. */
+  const char *reason;
+};
+
+/** @return the open data files but for temporary ones, in the order of their
+paths; none with innodb_use_atomic_writes = OFF. Takes no latch of InnoDB's. */
+std::vector<Atomic_file> atomic_files();
 
 /** @param[in]  folder  innodb_doublewrite_dir, or nullptr: where doublewrite
 files are. Upstream puts a # before a name that is no path. Called once, before

@@ -39,7 +39,7 @@ class Atomic_prober {
       : m_sysfs(std::move(sysfs)), m_mountinfo(std::move(mountinfo)) {}
 
   /** Find out, and switch on what has to be (directFS's ioctl). A page is
-  written to a nameless scratch file beside the file if its file system says
+  written to a Scratch_file beside the file if its file system says
   that it takes RWF_ATOMIC; until it has succeeded once for that file system and
   size of page.
   @param[in]  file        the file, open as it will be written
@@ -80,9 +80,10 @@ class Atomic_prober {
   its journal */
   [[nodiscard]] bool journals_data(dev_t device) const;
 
-  /** @return whether a page written with RWF_ATOMIC was taken */
-  [[nodiscard]] static bool try_rwf(const std::string &path,
-                                    uint32_t page_bytes);
+  /** Write a page with RWF_ATOMIC.
+  @return as Atomic_findings::rwf_error */
+  [[nodiscard]] static int try_rwf(const std::string &path,
+                                   uint32_t page_bytes);
 
   const std::string m_sysfs;
   const std::string m_mountinfo;

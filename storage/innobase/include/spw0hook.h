@@ -34,6 +34,7 @@ struct fil_space_t;
 struct io_context;
 struct iocb;
 struct rw_lock_t;
+struct st_mysql_plugin;
 struct trx_t;
 
 namespace spw {
@@ -519,6 +520,12 @@ in the place of a corrupt page, as it may be of an earlier write */
 [[nodiscard]] bool doublewrite_copy_is_newer(const unsigned char *one,
                                              const unsigned char *another);
 
+/** @param[in]  one      a page of the doublewrite buffer
+@param[in]  another  another
+@return whether they are copies of the same page */
+[[nodiscard]] bool doublewrite_is_same_page(const unsigned char *one,
+                                            const unsigned char *another);
+
 /** @param[in]  copy  a page of the doublewrite buffer
 @param[in]  older  another, which is not newer
 @return whether the second is of the same page and not from before the
@@ -550,6 +557,33 @@ template <class Pages>
   return page != pages.end() &&
          std::any_of(++page, pages.end(), [copy](const auto *it) {
            return doublewrite_copy_may_replace(copy, it->m_buffer.begin());
+         });
+}
+
+/** @param[in]  copy  a page of the doublewrite buffer, that has univ_page_size
+@return whether it is torn itself, as far as that can be told: the first page of
+a data file, whose size and checksum are in the page */
+[[nodiscard]] bool doublewrite_first_page_is_torn(const unsigned char *copy);
+
+/** A page is to be restored from the newest of its copies that is whole. That
+of a first page is written to its file as it is, so that it must be whole; of
+others that is found out later (doublewrite_has_older_copy()).
+@param[in]  pages  those of the doublewrite files, in any order
+@param[in]  copy   one of them
+@return whether it can be put in the place of the page: false if
+doublewrite_copy_is_stale(), if it is torn, and if a newer one is torn and this
+is from before the checkpoint */
+template <class Pages>
+[[nodiscard]] bool doublewrite_copy_is_candidate(const Pages &pages,
+                                                 const unsigned char *copy) {
+  return !doublewrite_copy_is_stale(copy) &&
+         !doublewrite_first_page_is_torn(copy) &&
+         std::none_of(pages.begin(), pages.end(), [copy](const auto *it) {
+           const unsigned char *other = it->m_buffer.begin();
+           return doublewrite_copy_is_newer(other, copy) &&
+                  doublewrite_is_same_page(other, copy) &&
+                  doublewrite_first_page_is_torn(other) &&
+                  !doublewrite_copy_may_replace(other, copy);
          });
 }
 
@@ -591,6 +625,11 @@ writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
 ENGINE INNODB STATUS; nothing if innodb_use_atomic_writes is OFF.
 @param[in,out]  file  where to print */
 void atomic_print(FILE *file);
+
+/** @return the plugin of the table
+INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES. Called while the program is
+loaded, for upstream's array of plugins. */
+[[nodiscard]] st_mysql_plugin atomic_table();
 
 /* Direct I/O for the redo log: redo/redo0direct.cc */
 

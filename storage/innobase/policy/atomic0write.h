@@ -15,6 +15,7 @@ makes that safe. */
 #ifndef atomic0write_h
 #define atomic0write_h
 
+#include <cerrno>
 #include <cstdint>
 
 namespace spw {
@@ -70,9 +71,10 @@ struct Atomic_findings {
   needs. */
   uint32_t device_max_bytes;
 
-  /** A page was written with RWF_ATOMIC to a scratch file in that file system.
-  Only tried where the units say that it can be. */
-  bool rwf_succeeds;
+  /** A page was written with RWF_ATOMIC to a scratch file in that file system:
+  0; errno if it was not, of any step. Only tried where the units say that it
+  can be; 0 elsewhere. */
+  int rwf_error;
 
   /** The largest write that the file system makes whole without being asked, in
   bytes; 0 if it makes none. */
@@ -121,6 +123,9 @@ enum class Atomic_reason : uint8_t {
   /** The kernel says that it can be, and the page that was written to try it
   was rejected. */
   REJECTED,
+  /** The kernel says that it can be, and no page could be written to try it:
+  for want of room, of descriptors, of a right. */
+  NOT_TRIED,
   /** The storage makes no write of that size whole. */
   NOTHING_FOUND,
   N
@@ -159,6 +164,13 @@ constexpr bool device_holds_page(const Atomic_findings &found,
           page_bytes <= found.unit_max_opt_bytes);
 }
 
+/** @param[in]  error  errno of a write with RWF_ATOMIC
+@return whether the kernel has rejected the flag, pwritev2(2), and not failed to
+write */
+constexpr bool is_rejection(int error) {
+  return error == EINVAL || error == EOPNOTSUPP;
+}
+
 /** Decide how a file's pages are written.
 @param[in]  input  what is asked for and what was found out
 @return the means and the reason */
@@ -181,8 +193,9 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
     reason = Atomic_reason::NOT_DIRECT;
   } else if (found.ioctl_succeeds) {
     return {Atomic_means::IOCTL, false, Atomic_reason::WHOLE};
-  } else if (units_hold && !found.rwf_succeeds) {
-    reason = Atomic_reason::REJECTED;
+  } else if (units_hold && found.rwf_error != 0) {
+    reason = is_rejection(found.rwf_error) ? Atomic_reason::REJECTED
+                                           : Atomic_reason::NOT_TRIED;
   } else if (units_hold && device_holds_page(found, input.page_bytes)) {
     return {Atomic_means::RWF, false, Atomic_reason::WHOLE};
   } else if (units_hold && is_on) {

@@ -17,7 +17,6 @@ that direct I/O does not take, such as a block on the stack. */
 
 #include "univ.i"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +28,7 @@ that direct I/O does not take, such as a block on the stack. */
 #include "log0constants.h"
 #include "log0types.h"
 #include "os0file.h"
+#include "scratch0file.h"
 #include "spw0hook.h"
 #include "srv0srv.h"
 #include "ut0log.h"
@@ -48,23 +48,21 @@ bool s_is_direct = false;
 is aligned to a block and no further.
 @param[in]  folder  where redo log files are
 @return 0; errno if it failed */
-int try_direct(const char *folder) {
-  const int file =
-      open(folder, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
-  if (file < 0) {
-    return errno;
+int try_direct(const std::string &folder) {
+  const Scratch_file file{folder};
+  if (file.error() != 0) {
+    return file.error();
   }
   constexpr size_t N_BYTES = 2 * OS_FILE_LOG_BLOCK_SIZE;
   auto *const blocks =
       static_cast<byte *>(ut::aligned_zalloc(N_BYTES, N_BYTES));
-  int error = posix_fallocate(file, 0, N_BYTES);
-  if (error == 0 && pwrite(file, blocks + OS_FILE_LOG_BLOCK_SIZE,
+  int error = posix_fallocate(file.get(), 0, N_BYTES);
+  if (error == 0 && pwrite(file.get(), blocks + OS_FILE_LOG_BLOCK_SIZE,
                            OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE) !=
                         static_cast<ssize_t>(OS_FILE_LOG_BLOCK_SIZE)) {
     error = errno;
   }
   ut::aligned_free(blocks);
-  close(file);
   return error;
 }
 
@@ -76,6 +74,10 @@ bool flush_method_start(ulong *flush_method) {
     return true;
   }
   *flush_method = SRV_UNIX_O_DIRECT;
+  if (srv_read_only_mode) {
+    /* It opens no redo log file for direct I/O: redo_is_direct(). */
+    return true;
+  }
 
   /* Its folder may be a mount of its own. */
   const std::filesystem::path home = srv_log_group_home_dir;
@@ -84,16 +86,23 @@ bool flush_method_start(ulong *flush_method) {
       std::filesystem::is_directory(home / LOG_DIRECTORY_NAME, none)
           ? home / LOG_DIRECTORY_NAME
           : home;
-  if (const int error = try_direct(folder.c_str()); error != 0) {
+  const int error = try_direct(folder);
+  if (error == EINVAL) {
     ib::error() << "innodb_flush_method = ALL_O_DIRECT: '" << folder
                 << "' does not take direct I/O of the redo log's blocks of "
-                << OS_FILE_LOG_BLOCK_SIZE << " bytes (" << strerror(error)
-                << "), as where its device has logical blocks of 4096. Use"
+                << OS_FILE_LOG_BLOCK_SIZE
+                << " bytes, as where its device has logical blocks of 4096. Use"
                    " O_DIRECT, with which the redo log is written through the"
                    " page cache.";
-    return false;
+  } else if (error != 0) {
+    ib::error() << "innodb_flush_method = ALL_O_DIRECT: whether '" << folder
+                << "' takes direct I/O of the redo log's blocks of "
+                << OS_FILE_LOG_BLOCK_SIZE
+                << " bytes cannot be tried on a file there: " << strerror(error)
+                << ". Mend that, or use O_DIRECT, with which the redo log is"
+                   " written through the page cache.";
   }
-  return true;
+  return error == 0;
 }
 
 ulong flush_method_shown(ulong flush_method) {
