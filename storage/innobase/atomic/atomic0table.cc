@@ -54,10 +54,11 @@ void store(Field *field, const std::string &text) {
   field->store(text.c_str(), text.size(), system_charset_info);
 }
 
-/** Fill the table; without the privilege PROCESS it is empty.
+/** Fill the table, for who has the privilege PROCESS.
 @param[in]      thd     the session
 @param[in,out]  tables  the table
-@return 0; 1 if the server has no room for a row, and has said so */
+@return 0; 1 if the server has no room for a row. It says so, as it does where
+the privilege is missing */
 int fill(THD *thd, Table_ref *tables, Item *) {
   if (check_global_access(thd, PROCESS_ACL)) {
     return 0;
