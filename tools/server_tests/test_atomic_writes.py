@@ -34,6 +34,8 @@ MARK = "#spw_atomic_writes"
 RWF_AT_ONCE = 16
 # What mysqld exits with after SIGABRT.
 ABORTED = 2
+# Of an inode of ext4: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
+EXTENTS, JOURNAL_DATA = 0x80000, 0x4000
 N_TABLES = 60
 FILL = """
 CREATE DATABASE d;
@@ -128,6 +130,9 @@ class AtomicWrites(unittest.TestCase):
         scratch.sql("CREATE TABLE d.c (id INT PRIMARY KEY, a CHAR(250) NOT NULL) COMPRESSION = 'zlib';"
                     "INSERT INTO d.c SELECT * FROM d.t;")  # fmt: skip
         self.flush(scratch, "c")
+        self.assertEqual(scratch.sql("SELECT means, reason FROM information_schema.innodb_atomic_write_files"
+                                     " WHERE path = './d/c.ibd'").split("\t"),
+                         ["doublewrite", "it is page-compressed"])  # fmt: skip
         status = self.status(scratch)
         self.assertGreater(status["dblwr_pages_written"], 0)
         self.assertGreaterEqual(status["atomic_write_page_compressed"], status["dblwr_pages_written"])
@@ -365,6 +370,66 @@ class AtomicWrites(unittest.TestCase):
         self.assertIn("a read-only server writes no data files", scratch.log.read_text()[begin:])
         self.assertEqual(scratch.end(), 0)
 
+    def test_not_synced(self):
+        """What a file system makes whole is durable when it is synced, which O_DIRECT_NO_FSYNC does not."""
+        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        no_fsync = "--innodb-flush-method=O_DIRECT_NO_FSYNC"
+        scratch = self.server(plain)
+        scratch.start(FORK, AUTO, no_fsync, "--innodb-use-fallocate", f"--innodb-directories={whole}")
+        scratch.sql(FILL + f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{whole}'; INSERT INTO d.u VALUES (1);"
+                    "FLUSH TABLES d.u FOR EXPORT")  # fmt: skip
+        self.assertEqual(scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate").split(),
+                         ["O_DIRECT_NO_FSYNC", "0"])  # fmt: skip
+        self.assertIn("innodb_use_fallocate is OFF", scratch.log.read_text())
+        self.assertEqual(self.status(scratch)["atomic_write_files_ioctl"], 0)
+        self.assertIn("u.ibd: the doublewrite buffer, as what its file system makes whole is durable only when",
+                      scratch.sql("SHOW ENGINE INNODB STATUS"))  # fmt: skip
+        self.assertEqual(scratch.end(), 0)
+        # ON makes it O_DIRECT, also where copies are made.
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK, ON, no_fsync)
+        self.assertEqual(scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate").split(), ["O_DIRECT", "1"])
+        self.assertIn("innodb_flush_method is O_DIRECT instead, as what a file", scratch.log.read_text())
+        self.assertEqual(scratch.end(), 0)
+
+    def test_no_direct_io(self):
+        """A file system without it is refused, and not found out when a page is due."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp")))
+        subprocess.run(["mount", "-t", "ramfs", "ramfs", folder], check=True)
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        scratch.start(FORK, ON, f"--innodb-directories={folder}")
+        scratch.sql(FILL)
+        result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{folder}'")
+        self.assertRegex(result.stderr, REFUSED)
+        self.assertIn("it is not open for direct I/O", scratch.log.read_text())
+        self.assertEqual(scratch.end(), 0)
+
+    def test_flag_without_effect(self):
+        """ext4 has a flag of a file for data through the journal, and takes no notice of it where blocks are allocated
+        late, as by default."""
+        with tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp") as name:
+            image = Path(name) / "image"
+            with open(image, "wb") as file:
+                file.truncate(512 << 20)
+            subprocess.run(["mkfs.ext4", "-q", image], check=True)
+            for command in ("mkdir /j", f"set_inode_field /j flags {EXTENTS | JOURNAL_DATA:#x}"):
+                subprocess.run(["debugfs", "-w", "-R", command, image], check=True, capture_output=True)
+            folder = Path(name) / "mount"
+            folder.mkdir()
+            for option, means in (("delalloc", "doublewrite"), ("nodelalloc", "fs")):
+                subprocess.run(["mount", "-o", f"loop,{option}", image, folder], check=True)
+                try:
+                    options = ["--innodb-page-size=4096", AUTO, "--innodb-use-atomic-writes-fs=ON"]
+                    with Scratch(str(folder / "j")) as scratch:
+                        subprocess.run([*scratch.options(FORK), *options, "--initialize-insecure"], check=True)
+                        scratch.start(FORK, *options)
+                        found = scratch.sql("SELECT DISTINCT means FROM information_schema.innodb_atomic_write_files")
+                        self.assertEqual(found, means)
+                        self.assertEqual(scratch.end(), 0)
+                finally:
+                    subprocess.run(["umount", folder], check=True)
+
     def test_written_in_part(self):
         """A short write to a file that is whole without RWF_ATOMIC: the server stops, and does not write the rest."""
         plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
@@ -412,12 +477,14 @@ class AtomicWrites(unittest.TestCase):
         mark = scratch.data / MARK
         # A relative name that is no path is below the data directory, with a # before it.
         (scratch.data / "#three").mkdir()
+        # Another server's, with pages of another size.
+        (scratch.data / "#three/#ib_4096_0.dblwr").touch()
         scratch.start(FORK, ON, "--innodb-doublewrite-dir=three")
         self.assertEqual(mark.read_text().split(), ["#three/"])
         scratch.sql(FILL)
         self.assertEqual(scratch.end(), 0)
         self.assertFalse(mark.exists())
-        self.assertEqual(list((scratch.data / "#three").iterdir()), [])
+        self.assertEqual([path.name for path in (scratch.data / "#three").iterdir()], ["#ib_4096_0.dblwr"])
 
         scratch.start(FORK, ON, one)
         scratch.end(signal.SIGKILL)

@@ -9,6 +9,8 @@ import unittest
 from scratch import FORK, START_SECONDS, STOCK, Scratch
 
 PAGE_BYTES = 16384
+# innodb_redo_log_capacity of Scratch.
+REDO_BYTES = 64 << 20
 SYSTEM_SPACE = 0
 # The page of the transaction system, in the system tablespace.
 SYSTEM_PAGE = 5
@@ -230,6 +232,20 @@ class Doublewrite(unittest.TestCase):
         scratch.start(FORK, "--log-error-verbosity=3")
         self.assert_restored(space, ROOT_PAGE)
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
+        self.assertEqual(scratch.end(), 0)
+
+        # What is newer than the redo log is of another data directory.
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
+        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(False, with_lsn(old, lsn + REDO_BYTES))
+        self.copy_to_slot(True, new)
+        write_page(self.table, ROOT_PAGE, new)
+        tear(self.table, ROOT_PAGE)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assertIn("newer than the redo log", scratch.log.read_text(errors="replace"))
+        self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new2,new0,new0")
         self.assertEqual(scratch.end(), 0)
 
     def test_torn_copy(self):

@@ -47,7 +47,6 @@ class AtomicProbe : public testing::Test {
     struct statfs system;
     ASSERT_EQ(statfs(m_path.c_str(), &system), 0);
     m_is_ext4 = system.f_type == EXT4_MAGIC;
-    m_block_bytes = static_cast<uint32_t>(system.f_bsize);
   }
 
   void TearDown() override { fs::remove_all(m_folder); }
@@ -76,7 +75,6 @@ class AtomicProbe : public testing::Test {
   fs::path m_path;
   std::string m_device;
   bool m_is_ext4;
-  uint32_t m_block_bytes;
 };
 
 TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
@@ -187,22 +185,29 @@ TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
 }
 
 TEST_F(AtomicProbe, DataInTheJournal) {
-  if (!m_is_ext4) {
-    GTEST_SKIP() << "not on ext4";
-  }
+  struct stat status;
+  ASSERT_EQ(stat(m_path.c_str(), &status), 0);
+  const Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
   const std::string before = "1 0 0:1 / /proc rw - proc proc rw,data=journal\n";
   mounts(before + "2 0 " + m_device +
          " / / rw shared:1 - ext4 /dev/root rw,data=journal\n");
-  EXPECT_EQ(find().file_system_bytes, m_block_bytes);
+  EXPECT_TRUE(prober.journals_data(status.st_dev));
+  /* A file that has direct I/O is not written through the journal, whatever the
+  options say. */
+  struct statx direct {};
+  ASSERT_EQ(statx(AT_FDCWD, m_path.c_str(), 0, STATX_DIOALIGN, &direct), 0);
+  if (m_is_ext4 && direct.stx_dio_mem_align != 0) {
+    EXPECT_EQ(find(O_RDWR | O_DIRECT).file_system_bytes, 0u);
+  }
   mounts(before + "2 0 " + m_device +
          " / / rw - ext4 /dev/root rw,data=journal,errors=continue\n");
-  EXPECT_EQ(find().file_system_bytes, m_block_bytes);
+  EXPECT_TRUE(prober.journals_data(status.st_dev));
   /* Of another file system, of another mode, of another option. */
   mounts(before + "2 0 " + m_device + " / / rw - ext4 /dev/root rw\n");
-  EXPECT_EQ(find().file_system_bytes, 0u);
+  EXPECT_FALSE(prober.journals_data(status.st_dev));
   mounts(before + "2 0 " + m_device +
          " / / rw - ext4 /dev/root rw,data=journal_async\n");
-  EXPECT_EQ(find().file_system_bytes, 0u);
+  EXPECT_FALSE(prober.journals_data(status.st_dev));
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ Atomic_output decide(Atomic_writes setting, const Atomic_findings &found,
                               .file_system_is_enough = file_system_is_enough,
                               .page_bytes = page_bytes,
                               .is_native_aio = true,
+                              .is_synced = true,
                               .found = found});
 }
 
@@ -114,6 +115,46 @@ TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
     expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
            Atomic_reason::REJECTED);
   }
+}
+
+TEST(AtomicWrite, OnlyASectorIsDurableWithoutSync) {
+  Atomic_findings sector = ORDINARY;
+  sector.sector_bytes = PAGE_BYTES;
+  Atomic_findings ioctl = ORDINARY;
+  ioctl.ioctl_succeeds = true;
+  Atomic_findings journal = ORDINARY;
+  journal.file_system_bytes = PAGE_BYTES;
+  for (const auto &found : {xfs_copies(), xfs_device(), ioctl, journal}) {
+    for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
+      Atomic_input input{.setting = setting,
+                         .file_system_is_enough = true,
+                         .page_bytes = PAGE_BYTES,
+                         .is_native_aio = true,
+                         .is_synced = false,
+                         .found = found};
+      expect(decide_atomic_means(input), Atomic_means::NONE,
+             setting == Atomic_writes::ON, Atomic_reason::NOT_SYNCED);
+      input.found = sector;
+      expect(decide_atomic_means(input), Atomic_means::SECTOR, false,
+             Atomic_reason::WHOLE);
+    }
+  }
+}
+
+TEST(AtomicWrite, APageCompressedFileIsSeenAsOneWithoutMeans) {
+  const auto whole = decide(Atomic_writes::ON, xfs_device());
+  expect(as_seen(whole, false), Atomic_means::RWF, false, Atomic_reason::WHOLE);
+  expect(as_seen(whole, true), Atomic_means::NONE, false,
+         Atomic_reason::PAGE_COMPRESSED);
+  const auto none = decide(Atomic_writes::AUTO, ORDINARY);
+  expect(as_seen(none, true), Atomic_means::NONE, false,
+         Atomic_reason::NOTHING_FOUND);
+}
+
+TEST(AtomicWrite, ACopyThatIsNewerThanTheRedoLogIsForeign) {
+  EXPECT_FALSE(doublewrite_copy_is_foreign(1000, 1000));
+  EXPECT_TRUE(doublewrite_copy_is_foreign(1001, 1000));
+  EXPECT_FALSE(doublewrite_copy_is_foreign(1001, 0));
 }
 
 TEST(AtomicWrite, WhatCouldNotBeTriedIsNotBelieved) {
@@ -202,7 +243,7 @@ TEST(AtomicWrite, WhateverIsFound) {
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
     for (const uint32_t page_bytes : {1024u, 4096u, 16384u, 65536u}) {
-      for (uint32_t bits = 0; bits < 32; ++bits) {
+      for (uint32_t bits = 0; bits < 64; ++bits) {
         for (const uint32_t unit_min : sizes) {
           for (const uint32_t unit_max : sizes) {
             for (const uint32_t unit_max_opt : sizes) {
@@ -213,6 +254,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   input.page_bytes = page_bytes;
                   input.file_system_is_enough = (bits & 1) != 0;
                   input.is_native_aio = (bits & 2) != 0;
+                  input.is_synced = (bits & 32) != 0;
                   input.found = {.is_direct = (bits & 4) != 0,
                                  .ioctl_succeeds = (bits & 8) != 0,
                                  .unit_min_bytes = unit_min,
@@ -259,6 +301,9 @@ TEST(AtomicWrite, WhateverIsFound) {
                       break;
                     case Atomic_means::SECTOR:
                       ASSERT_LE(page_bytes, other);
+                  }
+                  if (output.means != Atomic_means::SECTOR && is_whole) {
+                    ASSERT_TRUE(input.is_synced);
                   }
                   if (output.means != Atomic_means::FILE_SYSTEM && is_whole) {
                     ASSERT_TRUE(input.found.is_direct);

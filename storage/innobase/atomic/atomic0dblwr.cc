@@ -21,6 +21,7 @@ recovery, and the file that says so. */
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,7 +115,8 @@ bool write_mark(const std::string &folder) {
 
 /** @param[in]   folder  a folder
 @param[out]  error   why it could not be read to its end
-@return the doublewrite files in it */
+@return the doublewrite files in it of servers with this size of a page: those
+of others can share the folder, as the size is in the name */
 std::vector<std::filesystem::path> doublewrite_files(const std::string &folder,
                                                      std::error_code &error) {
   std::vector<std::filesystem::path> files;
@@ -122,12 +124,24 @@ std::vector<std::filesystem::path> doublewrite_files(const std::string &folder,
        !error && entry != std::filesystem::directory_iterator();
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with("#ib_") &&
+    if (name.starts_with("#ib_" + std::to_string(srv_page_size) + "_") &&
         (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
       files.push_back(entry->path());
     }
   }
   return files;
+}
+
+/** @return behind the last place in the redo log's files, as they are when
+recovery begins; 0 if it is not known */
+lsn_t redo_end() {
+  /* Of files from before MySQL 8.0.30 only a clean shutdown is taken. */
+  static const lsn_t end =
+      log_sys->m_files_ctx.m_files_ruleset == Log_files_ruleset::CURRENT &&
+              log_sys->m_files.begin() != log_sys->m_files.end()
+          ? log_sys->m_files.back().m_end_lsn
+          : 0;
+  return end;
 }
 
 /** @param[in]  page_id  a page of the system tablespace, whose files are known
@@ -177,13 +191,28 @@ void doublewrite_mark() {
   }
 }
 
-bool doublewrite_copy_is_stale(const unsigned char *copy) {
-  static const bool can_be = is_marked();
-  /* Known before the first pages are restored, but for those that are the first
-  of their file: of the system tablespace's the age cannot be told. */
-  return can_be && log_sys != nullptr &&
-         doublewrite_copy_is_stale(mach_read_from_8(copy + FIL_PAGE_LSN),
-                                   log_sys->last_checkpoint_lsn.load());
+bool doublewrite_copy_is_unusable(const unsigned char *copy) {
+  static const bool can_be_stale = is_marked();
+  /* The redo log is known before the first pages are restored, but for the
+  first of the system tablespace: of that one the age cannot be told. */
+  if (log_sys == nullptr) {
+    return false;
+  }
+  const lsn_t lsn = mach_read_from_8(copy + FIL_PAGE_LSN);
+  if (doublewrite_copy_is_foreign(lsn, redo_end())) {
+    static std::once_flag is_said;
+    std::call_once(is_said, [copy, lsn] {
+      ib::warn() << "Copies in the doublewrite files are not used, as they are"
+                    " newer than the redo log and so of another data directory."
+                    " The first is of "
+                 << page_id_t{page_get_space_id(copy), page_get_page_no(copy)}
+                 << ", LSN " << lsn << "; the redo log's files end at "
+                 << redo_end() << ".";
+    });
+    return true;
+  }
+  return can_be_stale &&
+         doublewrite_copy_is_stale(lsn, log_sys->last_checkpoint_lsn.load());
 }
 
 bool doublewrite_copy_is_newer(const unsigned char *one,
@@ -192,16 +221,18 @@ bool doublewrite_copy_is_newer(const unsigned char *one,
          mach_read_from_8(another + FIL_PAGE_LSN);
 }
 
-bool doublewrite_is_same_page(const unsigned char *one,
-                              const unsigned char *another) {
-  return page_get_space_id(one) == page_get_space_id(another) &&
-         page_get_page_no(one) == page_get_page_no(another);
+bool doublewrite_is_page(const unsigned char *copy, uint32_t space_id,
+                         uint32_t page_no) {
+  return page_get_space_id(copy) == space_id &&
+         page_get_page_no(copy) == page_no;
 }
 
 bool doublewrite_copy_may_replace(const unsigned char *copy,
                                   const unsigned char *older) {
   /* Of the system tablespace's first page it is not known yet. */
-  return doublewrite_is_same_page(copy, older) && log_sys != nullptr &&
+  return doublewrite_is_page(older, page_get_space_id(copy),
+                             page_get_page_no(copy)) &&
+         log_sys != nullptr &&
          !doublewrite_copy_is_stale(mach_read_from_8(older + FIL_PAGE_LSN),
                                     log_sys->last_checkpoint_lsn.load());
 }

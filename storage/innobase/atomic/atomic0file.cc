@@ -84,6 +84,8 @@ constexpr const char *REASONS[] = {
     "without native AIO a write can be of several pages"
     " (innodb_use_native_aio)",
     "it is not open for direct I/O (innodb_flush_method)",
+    "what its file system makes whole is durable only when it is synced"
+    " (innodb_flush_method = O_DIRECT_NO_FSYNC)",
     "its file system would copy each page, which on fast storage takes longer"
     " than to write it twice; innodb_use_atomic_writes = ON takes it",
     "it has only what its file system does by itself, and"
@@ -91,7 +93,8 @@ constexpr const char *REASONS[] = {
     "the kernel says that its file system takes whole writes, and rejected one",
     "its file system may take whole writes, but none could be written to try "
     "it",
-    "its storage does not write whole pages"};
+    "its storage does not write whole pages",
+    "it is page-compressed"};
 static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
 
 /** @return whether the doublewrite buffer has copies, and not only what tells
@@ -178,12 +181,13 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
 
   std::unique_lock lock{s_prober_mutex};
   const Atomic_findings found = s_prober.find(file, path, page_bytes);
-  const Atomic_output output =
-      decide_atomic_means({.setting = setting(),
-                           .file_system_is_enough = use_atomic_writes_fs,
-                           .page_bytes = page_bytes,
-                           .is_native_aio = srv_use_native_aio,
-                           .found = found});
+  const Atomic_output output = decide_atomic_means(
+      {.setting = setting(),
+       .file_system_is_enough = use_atomic_writes_fs,
+       .page_bytes = page_bytes,
+       .is_native_aio = srv_use_native_aio,
+       .is_synced = srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC,
+       .found = found});
   const bool is_new =
       s_said.emplace(status.st_dev, page_bytes, output.means, output.reason)
           .second;
@@ -233,13 +237,22 @@ Atomic_means means_of(const fil_node_t *file) {
                                 : found->second.output.means;
 }
 
-/** @return what is known of the open files, in the order of their paths */
+/** @return what is to be said of the open files, in the order of their paths.
+Takes the latches of the tablespaces' shards. */
 std::vector<Open_file> open_files() {
   std::vector<Open_file> files;
   {
     std::shared_lock lock{s_files_mutex};
     for (const auto &[file, open_file] : s_files) {
       files.push_back(open_file);
+    }
+  }
+  /* ALTER TABLE changes it while a file is open. */
+  for (Open_file &file : files) {
+    if (fil_space_t *const space = fil_space_acquire_silent(file.space_id);
+        space != nullptr) {
+      file.output = as_seen(file.output, space->is_compressed());
+      fil_space_release(space);
     }
   }
   std::sort(files.begin(), files.end(),
@@ -277,17 +290,20 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
     note("innodb_use_atomic_writes: a read-only server writes no data files.");
   }
   if (setting() == Atomic_writes::ON) {
-    if (*flush_method != SRV_UNIX_O_DIRECT &&
-        *flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC) {
+    if (*flush_method != SRV_UNIX_O_DIRECT) {
       ib::warn() << "innodb_use_atomic_writes = ON: innodb_flush_method is"
-                    " O_DIRECT instead.";
+                    " O_DIRECT instead"
+                 << (*flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC
+                         ? ", as what a file system makes whole is durable only"
+                           " when the file is synced."
+                         : ".");
       *flush_method = SRV_UNIX_O_DIRECT;
     }
     if (has_copies()) {
       note(
           "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
-          " page-compressed tables, and for pages of files that"
-          " innodb_open_files has closed, only.");
+          " page-compressed tables, and for pages of files that are closed"
+          " (innodb_open_files), only.");
     }
     if (!use_fallocate) {
       note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
@@ -302,6 +318,12 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
            " copies of torn pages. ON keeps them there, and costs nothing"
            " elsewhere.";
   }
+  if (use_fallocate && *flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC) {
+    ib::warn() << "innodb_use_fallocate is OFF, as innodb_flush_method is"
+                  " O_DIRECT_NO_FSYNC: pages that are written to space without"
+                  " zeros are durable only when the file is synced.";
+    use_fallocate = false;
+  }
   if (use_fallocate) {
     tbsp_extend_and_initialize = false;
   }
@@ -312,7 +334,11 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
     return DB_SUCCESS;
   }
 
-  const int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+  int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+  if (file < 0 && errno == EINVAL) {
+    /* A file system without direct I/O: InnoDB does without, too. */
+    file = open(path, O_RDWR | O_CLOEXEC);
+  }
   if (file < 0) {
     /* Whoever is about to open it says why. */
     return DB_SUCCESS;
@@ -497,9 +523,8 @@ Atomic_stats atomic_stats() {
       s_doublewrite_avoided.load(std::memory_order_relaxed);
   stats.page_compressed = s_page_compressed.load(std::memory_order_relaxed);
   stats.fallbacks = s_fallbacks.load(std::memory_order_relaxed);
-  std::shared_lock lock{s_files_mutex};
-  for (const auto &[file, open_file] : s_files) {
-    ++stats.files[static_cast<size_t>(open_file.output.means)];
+  for (const Open_file &file : open_files()) {
+    ++stats.files[static_cast<size_t>(file.output.means)];
   }
   return stats;
 }

@@ -49,7 +49,10 @@ constexpr int MOST_LAYERS = 8;
 
 /** linux/stat.h: the request, and where the answers are in struct statx. */
 constexpr unsigned STATX_ATOMIC = 0x10000;
+constexpr unsigned STATX_DIRECT = 0x2000;
 constexpr size_t STATX_BYTES = 256;
+constexpr size_t STATX_MASK = 0;
+constexpr size_t STATX_DIRECT_MEM_ALIGN = 0x98;
 constexpr size_t STATX_UNIT_MIN = 0xa8;
 constexpr size_t STATX_UNIT_MAX = 0xac;
 constexpr size_t STATX_UNIT_MAX_OPT = 0xb8;
@@ -85,7 +88,11 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
 
   /* By number, as the C library's structure may end before these fields. */
   alignas(8) unsigned char buffer[STATX_BYTES]{};
-  if (syscall(SYS_statx, file, "", AT_EMPTY_PATH, STATX_ATOMIC, buffer) == 0) {
+  bool has_no_direct_io = false;
+  if (syscall(SYS_statx, file, "", AT_EMPTY_PATH, STATX_ATOMIC | STATX_DIRECT,
+              buffer) == 0) {
+    has_no_direct_io = (number_at(buffer, STATX_MASK) & STATX_DIRECT) != 0 &&
+                       number_at(buffer, STATX_DIRECT_MEM_ALIGN) == 0;
     found.unit_min_bytes = number_at(buffer, STATX_UNIT_MIN);
     found.unit_max_bytes = number_at(buffer, STATX_UNIT_MAX);
     found.unit_max_opt_bytes = number_at(buffer, STATX_UNIT_MAX_OPT);
@@ -104,8 +111,8 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
         queue_value(status.st_dev, "atomic_write_unit_max_bytes");
   }
   found.sector_bytes = sector_bytes(status.st_dev, MOST_LAYERS);
-  found.file_system_bytes =
-      file_system_bytes(file, status.st_dev, status.st_blksize);
+  found.file_system_bytes = file_system_bytes(
+      file, status.st_dev, status.st_blksize, has_no_direct_io);
   return found;
 }
 
@@ -179,7 +186,8 @@ uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {
 }
 
 uint32_t Atomic_prober::file_system_bytes(int file, dev_t device,
-                                          uint32_t block_bytes) const {
+                                          uint32_t block_bytes,
+                                          bool has_no_direct_io) const {
   struct statfs system;
   if (fstatfs(file, &system) != 0) {
     return 0;
@@ -192,10 +200,14 @@ uint32_t Atomic_prober::file_system_bytes(int file, dev_t device,
     /* Each block of a write is in the journal by itself, so that one
     transaction can end between two blocks of a page. */
     unsigned long flags = 0;
-    const bool is_journaled =
+    const bool is_said =
         journals_data(device) || (ioctl(file, GET_FLAGS, &flags) == 0 &&
                                   (flags & JOURNAL_DATA_FLAG) != 0);
-    return is_journaled ? static_cast<uint32_t>(system.f_bsize) : 0;
+    /* The file's flag has no effect with delayed allocation, nor without a
+    journal. What writes data through its journal has no direct I/O, which
+    statx() tells since Linux 6.1. */
+    return is_said && has_no_direct_io ? static_cast<uint32_t>(system.f_bsize)
+                                       : 0;
   }
   return 0;
 }

@@ -62,7 +62,7 @@ struct Atomic_stats {
 };
 
 /** @return what was written; all 0 with innodb_use_atomic_writes = OFF. Takes
-no latch of InnoDB's. */
+the latches of the tablespaces' shards. */
 Atomic_stats atomic_stats();
 
 /** A data file that is open. */
@@ -84,7 +84,8 @@ struct Atomic_file {
 };
 
 /** @return the open data files but for temporary ones, in the order of their
-paths; none with innodb_use_atomic_writes = OFF. Takes no latch of InnoDB's. */
+paths; none with innodb_use_atomic_writes = OFF. Takes the latches of the
+tablespaces' shards. */
 std::vector<Atomic_file> atomic_files();
 
 /** @param[in]  folder  innodb_doublewrite_dir, or nullptr: where doublewrite

@@ -49,6 +49,10 @@ class Atomic_prober {
   [[nodiscard]] Atomic_findings find(int file, const std::string &path,
                                      uint32_t page_bytes);
 
+  /** @return whether a file system is mounted so that it writes data through
+  its journal, as its options say */
+  [[nodiscard]] bool journals_data(dev_t device) const;
+
  private:
   /** @return sysfs' folder of a device */
   [[nodiscard]] std::string folder_of(dev_t device) const;
@@ -72,13 +76,11 @@ class Atomic_prober {
                                      const std::string &name) const;
 
   /** @return the largest write that the file's file system makes whole without
-  being asked; 0 if it makes none */
+  being asked; 0 if it makes none. It matters whether it has direct I/O for the
+  file. */
   [[nodiscard]] uint32_t file_system_bytes(int file, dev_t device,
-                                           uint32_t block_bytes) const;
-
-  /** @return whether a file system is mounted so that it writes data through
-  its journal */
-  [[nodiscard]] bool journals_data(dev_t device) const;
+                                           uint32_t block_bytes,
+                                           bool has_no_direct_io) const;
 
   /** Write a page with RWF_ATOMIC.
   @return as Atomic_findings::rwf_error */

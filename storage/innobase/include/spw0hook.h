@@ -509,10 +509,11 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
                   ssize_t *n_written);
 
 /** @param[in]  copy  a page of the doublewrite buffer, at recovery
-@return whether it is from before the checkpoint, while pages were written
-without the doublewrite buffer since the last clean shutdown: it must not be put
-in the place of a corrupt page, as it may be of an earlier write */
-[[nodiscard]] bool doublewrite_copy_is_stale(const unsigned char *copy);
+@return whether it must not be put in the place of a corrupt page, as it may be
+of an earlier write, or of another data directory: it is from before the
+checkpoint, and pages were written without the doublewrite buffer since the last
+clean shutdown; or it is newer than the redo log, which the error log says */
+[[nodiscard]] bool doublewrite_copy_is_unusable(const unsigned char *copy);
 
 /** @param[in]  one      a page of the doublewrite buffer
 @param[in]  another  another
@@ -520,11 +521,12 @@ in the place of a corrupt page, as it may be of an earlier write */
 [[nodiscard]] bool doublewrite_copy_is_newer(const unsigned char *one,
                                              const unsigned char *another);
 
-/** @param[in]  one      a page of the doublewrite buffer
-@param[in]  another  another
-@return whether they are copies of the same page */
-[[nodiscard]] bool doublewrite_is_same_page(const unsigned char *one,
-                                            const unsigned char *another);
+/** @param[in]  copy      a page of the doublewrite buffer
+@param[in]  space_id  a tablespace
+@param[in]  page_no   a page of it
+@return whether it is a copy of that page */
+[[nodiscard]] bool doublewrite_is_page(const unsigned char *copy,
+                                       uint32_t space_id, uint32_t page_no);
 
 /** @param[in]  copy  a page of the doublewrite buffer
 @param[in]  older  another, which is not newer
@@ -568,20 +570,25 @@ a data file, whose size and checksum are in the page */
 /** A page is to be restored from the newest of its copies that is whole. That
 of a first page is written to its file as it is, so that it must be whole; of
 others that is found out later (doublewrite_has_older_copy()).
-@param[in]  pages  those of the doublewrite files, in any order
-@param[in]  copy   one of them
-@return whether it can be put in the place of the page: false if
-doublewrite_copy_is_stale(), if it is torn, and if a newer one is torn and this
-is from before the checkpoint */
-template <class Pages>
+@param[in]  pages    those of the doublewrite files, in any order
+@param[in]  copy     one of them
+@param[in]  page_id  the page
+@return whether it is one of that page, and can be put in its place: false if
+doublewrite_copy_is_unusable(), if it is torn, and if a newer one is torn and
+this is from before the checkpoint */
+template <class Pages, class Page_id>
 [[nodiscard]] bool doublewrite_copy_is_candidate(const Pages &pages,
-                                                 const unsigned char *copy) {
-  return !doublewrite_copy_is_stale(copy) &&
+                                                 const unsigned char *copy,
+                                                 const Page_id &page_id) {
+  return doublewrite_is_page(copy, page_id.space(), page_id.page_no()) &&
+         !doublewrite_copy_is_unusable(copy) &&
          !doublewrite_first_page_is_torn(copy) &&
-         std::none_of(pages.begin(), pages.end(), [copy](const auto *it) {
+         std::none_of(pages.begin(), pages.end(), [&](const auto *it) {
            const unsigned char *other = it->m_buffer.begin();
-           return doublewrite_copy_is_newer(other, copy) &&
-                  doublewrite_is_same_page(other, copy) &&
+           return doublewrite_is_page(other, page_id.space(),
+                                      page_id.page_no()) &&
+                  doublewrite_copy_is_newer(other, copy) &&
+                  !doublewrite_copy_is_unusable(other) &&
                   doublewrite_first_page_is_torn(other) &&
                   !doublewrite_copy_may_replace(other, copy);
          });
