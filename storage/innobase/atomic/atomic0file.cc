@@ -237,22 +237,16 @@ Atomic_means means_of(const fil_node_t *file) {
                                 : found->second.output.means;
 }
 
-/** @return what is to be said of the open files, in the order of their paths.
-Takes the latches of the tablespaces' shards. */
+/** @return what is to be said of the open files, in the order of their paths */
 std::vector<Open_file> open_files() {
   std::vector<Open_file> files;
   {
+    /* No file is closed meanwhile, so that its tablespace is there. Whether
+    that is page-compressed ALTER TABLE changes while the file is open. */
     std::shared_lock lock{s_files_mutex};
-    for (const auto &[file, open_file] : s_files) {
-      files.push_back(open_file);
-    }
-  }
-  /* ALTER TABLE changes it while a file is open. */
-  for (Open_file &file : files) {
-    if (fil_space_t *const space = fil_space_acquire_silent(file.space_id);
-        space != nullptr) {
-      file.output = as_seen(file.output, space->is_compressed());
-      fil_space_release(space);
+    for (const auto &[node, file] : s_files) {
+      files.push_back(file);
+      files.back().output = as_seen(file.output, node->space->is_compressed());
     }
   }
   std::sort(files.begin(), files.end(),

@@ -62,7 +62,7 @@ struct Atomic_stats {
 };
 
 /** @return what was written; all 0 with innodb_use_atomic_writes = OFF. Takes
-the latches of the tablespaces' shards. */
+no latch of InnoDB's. */
 Atomic_stats atomic_stats();
 
 /** A data file that is open. */
@@ -84,8 +84,7 @@ struct Atomic_file {
 };
 
 /** @return the open data files but for temporary ones, in the order of their
-paths; none with innodb_use_atomic_writes = OFF. Takes the latches of the
-tablespaces' shards. */
+paths; none with innodb_use_atomic_writes = OFF. Takes no latch of InnoDB's. */
 std::vector<Atomic_file> atomic_files();
 
 /** @param[in]  folder  innodb_doublewrite_dir, or nullptr: where doublewrite
