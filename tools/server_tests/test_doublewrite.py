@@ -21,6 +21,8 @@ ROOT_PAGE = 4
 UNUSED_PAGE = 6
 # FIL_PAGE_TYPE, its FIL_PAGE_ENCRYPTED, and FIL_PAGE_SPACE_ID.
 TYPE, ENCRYPTED, SPACE_ID = 24, 15, 34
+# Pages that are dirty stay so.
+KEEP_DIRTY = ["--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-idle-flush-pct=0"]
 FILL = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY, a CHAR(100) NOT NULL, b INT NOT NULL);
@@ -74,10 +76,10 @@ class Doublewrite(unittest.TestCase):
         self.system = self.scratch.data / "ibdata1"
         self.table = self.scratch.data / "d/t.ibd"
 
-    def copy_to_slot(self, last, page):
-        """Into the first or the last place of a doublewrite file."""
+    def copy_to_slot(self, slot, page):
+        """Into a place of a doublewrite file; -1 is the last."""
         path = self.scratch.data / f"#ib_{PAGE_BYTES}_0.dblwr"
-        write_page(path, path.stat().st_size // PAGE_BYTES - 1 if last else 0, page)
+        write_page(path, slot % (path.stat().st_size // PAGE_BYTES), page)
 
     def does_not_start(self, server):
         """Gives what the error log says of it."""
@@ -98,7 +100,7 @@ class Doublewrite(unittest.TestCase):
         scratch.start(FORK)
         scratch.sql(FILL)
         scratch.end(signal.SIGKILL)
-        self.copy_to_slot(True, read_page(self.system, SYSTEM_PAGE))
+        self.copy_to_slot(-1, read_page(self.system, SYSTEM_PAGE))
         tear(self.system, SYSTEM_PAGE)
         kept = scratch.path / "kept"
         shutil.copytree(scratch.data, kept)
@@ -131,8 +133,10 @@ class Doublewrite(unittest.TestCase):
         scratch.start(FORK)
         scratch.sql("UPDATE d.t SET b = 1")
         scratch.end(signal.SIGKILL)
-        self.copy_to_slot(True, read_page(self.table, 0))
+        self.copy_to_slot(-1, read_page(self.table, 0))
         tear(self.table, 0)
+        torn = scratch.path / "torn"
+        shutil.copytree(scratch.data, torn)
         with open(self.table, "r+b") as file:
             file.seek(UNUSED_PAGE * PAGE_BYTES + PAGE_BYTES // 2)
             half = bytearray(file.read(64))
@@ -160,14 +164,25 @@ class Doublewrite(unittest.TestCase):
             file.write((space + 1).to_bytes(4, "big"))
         self.assertNotIn("It names tablespace", self.does_not_start(FORK))
 
+        # All its pages are torn, and the survey finds nothing.
+        shutil.rmtree(scratch.data)
+        torn.rename(scratch.data)
+        for page_no in range(1, self.table.stat().st_size // PAGE_BYTES):
+            if any(page := read_page(self.table, page_no)):
+                self.copy_to_slot(page_no, page)
+                tear(self.table, page_no)
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
     def test_first_page_with_a_torn_copy(self):
         """Upstream writes the newest copy of a file's first page as it is, and ends if that is torn itself."""
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
         self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK, "--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0",
-                      "--innodb-idle-flush-pct=0")  # fmt: skip
+        scratch.start(FORK, *KEEP_DIRTY)
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
         scratch.sql("UPDATE d.t SET b = 1")
         scratch.end(signal.SIGKILL)
@@ -179,9 +194,9 @@ class Doublewrite(unittest.TestCase):
             shutil.rmtree(scratch.data)
             shutil.copytree(kept, scratch.data)
             old = read_page(path, 0)
-            self.copy_to_slot(False, with_lsn(old, lsn + 1)[: PAGE_BYTES // 2] + bytes(PAGE_BYTES // 2))
+            self.copy_to_slot(0, with_lsn(old, lsn + 1)[: PAGE_BYTES // 2] + bytes(PAGE_BYTES // 2))
             for copy in copies:
-                self.copy_to_slot(True, copy(old))
+                self.copy_to_slot(-1, copy(old))
             tear(path, 0)
 
         not_found = "of datafile '{}' could not be found in the doublewrite buffer"
@@ -203,7 +218,11 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)
 
-        # The system tablespace's, where the newest is whole.
+        # The system tablespace's from another data directory.
+        prepare(self.system, lambda old: with_lsn(old, lsn + REDO_BYTES))
+        self.assertIn("restored from a copy in the doublewrite files that is newer", self.does_not_start(FORK))
+
+        # Where the newest is whole.
         prepare(self.system, lambda old: with_lsn(old, lsn + 2))
         scratch.start(FORK)
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
@@ -225,8 +244,8 @@ class Doublewrite(unittest.TestCase):
         scratch.start(FORK)
         scratch.sql("UPDATE d.t SET b = 1 WHERE id = 1")
         scratch.end(signal.SIGKILL)
-        self.copy_to_slot(False, old)
-        self.copy_to_slot(True, new)
+        self.copy_to_slot(0, old)
+        self.copy_to_slot(-1, new)
         write_page(self.table, ROOT_PAGE, new)
         tear(self.table, ROOT_PAGE)
         scratch.start(FORK, "--log-error-verbosity=3")
@@ -234,15 +253,21 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
         self.assertEqual(scratch.end(), 0)
 
-        # What is newer than the redo log is of another data directory.
-        scratch.start(FORK)
-        scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
+        # What is newer than the redo log is of another data directory, and then none from before the checkpoint is right.
+        scratch.start(FORK, *KEEP_DIRTY)
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
         scratch.end(signal.SIGKILL)
-        self.copy_to_slot(False, with_lsn(old, lsn + REDO_BYTES))
-        self.copy_to_slot(True, new)
+        self.copy_to_slot(0, with_lsn(old, lsn + REDO_BYTES))
         write_page(self.table, ROOT_PAGE, new)
         tear(self.table, ROOT_PAGE)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+        self.copy_to_slot(-1, old)
+        self.assertNotIn("Recovered page [page id: space=" + str(space), self.does_not_start(FORK))
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        self.copy_to_slot(-1, with_lsn(new, lsn))
         scratch.start(FORK, "--log-error-verbosity=3")
         self.assertIn("newer than the redo log", scratch.log.read_text(errors="replace"))
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new2,new0,new0")
@@ -256,20 +281,19 @@ class Doublewrite(unittest.TestCase):
         space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
         self.assertEqual(scratch.end(), 0)
         old = read_page(self.table, ROOT_PAGE)
-        scratch.start(FORK, "--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0",
-                      "--innodb-idle-flush-pct=0")  # fmt: skip
+        scratch.start(FORK, *KEEP_DIRTY)
         # As if it had been changed last just before the update: not before any checkpoint.
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
         scratch.sql("UPDATE d.t SET a = 'new'")
         scratch.end(signal.SIGKILL)
         torn = with_lsn(old, lsn + 1)[: PAGE_BYTES // 2] + bytes(PAGE_BYTES // 2)
-        self.copy_to_slot(False, torn)
+        self.copy_to_slot(0, torn)
         tear(self.table, ROOT_PAGE)
         kept = scratch.path / "kept"
         shutil.copytree(scratch.data, kept)
 
         # One from before the checkpoint lacks what is not in the redo log: better no server.
-        self.copy_to_slot(True, old)
+        self.copy_to_slot(-1, old)
         self.assertNotIn("Recovered page [page id: space=" + str(space), self.does_not_start(FORK))
 
         # One that is older, or as old.
@@ -278,7 +302,7 @@ class Doublewrite(unittest.TestCase):
                 shutil.rmtree(scratch.data)
                 shutil.copytree(kept, scratch.data)
                 scratch.log.unlink()
-                self.copy_to_slot(True, with_lsn(old, whole))
+                self.copy_to_slot(-1, with_lsn(old, whole))
                 scratch.start(FORK, "--log-error-verbosity=3")
                 self.assert_restored(space, ROOT_PAGE)
                 self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a ORDER BY id) FROM d.t"), "new,new,new")

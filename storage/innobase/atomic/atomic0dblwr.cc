@@ -17,6 +17,7 @@ recovery, and the file that says so. */
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -56,6 +57,10 @@ constexpr const char *MARK = "#spw_atomic_writes";
 /** Where doublewrite files are, or would be with innodb_doublewrite = OFF. Set
 before InnoDB starts. */
 std::string s_folder{"."};
+
+/** Of the copies of the system tablespace's first page that recovery has looked
+at, as that was torn, the newest; 0 if it was not. */
+lsn_t s_first_page_lsn = 0;
 
 /** dblwr::v1::init() is due when the redo log has been applied. */
 bool s_v1_is_due = false;
@@ -192,18 +197,23 @@ void doublewrite_mark() {
 }
 
 bool doublewrite_copy_is_unusable(const unsigned char *copy) {
-  static const bool can_be_stale = is_marked();
+  static std::atomic<bool> can_be_stale = is_marked();
+  const lsn_t lsn = mach_read_from_8(copy + FIL_PAGE_LSN);
   /* The redo log is known before the first pages are restored, but for the
   first of the system tablespace: of that one the age cannot be told. */
   if (log_sys == nullptr) {
+    s_first_page_lsn = std::max(s_first_page_lsn, lsn);
     return false;
   }
-  const lsn_t lsn = mach_read_from_8(copy + FIL_PAGE_LSN);
   if (doublewrite_copy_is_foreign(lsn, redo_end())) {
+    /* Another server has written to these files since, and where the page's
+    newest copy was. */
+    can_be_stale = true;
     static std::once_flag is_said;
     std::call_once(is_said, [copy, lsn] {
       ib::warn() << "Copies in the doublewrite files are not used, as they are"
-                    " newer than the redo log and so of another data directory."
+                    " newer than the redo log, and so of another data directory"
+                    " or of this one before it was made anew."
                     " The first is of "
                  << page_id_t{page_get_space_id(copy), page_get_page_no(copy)}
                  << ", LSN " << lsn << "; the redo log's files end at "
@@ -258,9 +268,10 @@ bool doublewrite_first_page_is_torn(const unsigned char *copy) {
 dberr_t doublewrite_space(const char *path, uint32_t expected, dberr_t error,
                           uint32_t *space_id) {
   auto *const copies = recv_sys->dblwr;
-  if (expected == *space_id ||
-      copies->find(page_id_t{*space_id, 0}) != nullptr ||
-      copies->find(page_id_t{expected, 0}) == nullptr) {
+  const bool is_right =
+      error == DB_SUCCESS && (expected == *space_id ||
+                              copies->find(page_id_t{*space_id, 0}) != nullptr);
+  if (is_right || copies->find(page_id_t{expected, 0}) == nullptr) {
     return error;
   }
   std::array<byte, FIL_PAGE_DATA> header{};
@@ -277,6 +288,15 @@ dberr_t doublewrite_space(const char *path, uint32_t expected, dberr_t error,
 }
 
 bool doublewrite_v1_can_be_read() {
+  if (doublewrite_copy_is_foreign(s_first_page_lsn, redo_end())) {
+    ib::fatal(UT_LOCATION_HERE)
+        << "The first page of the system tablespace was torn, and has been"
+           " restored from a copy in the doublewrite files that is newer than"
+           " the redo log (LSN "
+        << s_first_page_lsn << "; the redo log's files end at " << redo_end()
+        << "): of another data directory, or of this one before it was made"
+           " anew. Restore the data directory from a backup.";
+  }
   const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
   s_v1_is_due =
       recv_sys->dblwr->find(page_id) != nullptr && is_corrupt(page_id);

@@ -118,6 +118,13 @@ Atomic_writes setting() {
                             : static_cast<Atomic_writes>(use_atomic_writes);
 }
 
+/** @return whether innodb_flush_method has data files synced when pages have
+been written to them */
+bool is_synced() {
+  return srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC &&
+         srv_unix_file_flush_method != SRV_UNIX_NOSYNC;
+}
+
 /** Leaf: nothing of InnoDB is called under these. */
 std::mutex s_prober_mutex;
 Atomic_prober s_prober;
@@ -181,13 +188,13 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
 
   std::unique_lock lock{s_prober_mutex};
   const Atomic_findings found = s_prober.find(file, path, page_bytes);
-  const Atomic_output output = decide_atomic_means(
-      {.setting = setting(),
-       .file_system_is_enough = use_atomic_writes_fs,
-       .page_bytes = page_bytes,
-       .is_native_aio = srv_use_native_aio,
-       .is_synced = srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC,
-       .found = found});
+  const Atomic_output output =
+      decide_atomic_means({.setting = setting(),
+                           .file_system_is_enough = use_atomic_writes_fs,
+                           .page_bytes = page_bytes,
+                           .is_native_aio = srv_use_native_aio,
+                           .is_synced = is_synced(),
+                           .found = found});
   const bool is_new =
       s_said.emplace(status.st_dev, page_bytes, output.means, output.reason)
           .second;
@@ -237,16 +244,23 @@ Atomic_means means_of(const fil_node_t *file) {
                                 : found->second.output.means;
 }
 
+/** @param[in]  node  a file that is open; s_files_mutex is held, so that it is
+not closed, and its tablespace is there
+@param[in]  file  what is known of it
+@return what is to be said of it; ALTER TABLE changes whether it is
+page-compressed while it is open */
+Atomic_output seen(const fil_node_t *node, const Open_file &file) {
+  return as_seen(file.output, node->space->is_compressed());
+}
+
 /** @return what is to be said of the open files, in the order of their paths */
 std::vector<Open_file> open_files() {
   std::vector<Open_file> files;
   {
-    /* No file is closed meanwhile, so that its tablespace is there. Whether
-    that is page-compressed ALTER TABLE changes while the file is open. */
     std::shared_lock lock{s_files_mutex};
     for (const auto &[node, file] : s_files) {
       files.push_back(file);
-      files.back().output = as_seen(file.output, node->space->is_compressed());
+      files.back().output = seen(node, file);
     }
   }
   std::sort(files.begin(), files.end(),
@@ -517,8 +531,9 @@ Atomic_stats atomic_stats() {
       s_doublewrite_avoided.load(std::memory_order_relaxed);
   stats.page_compressed = s_page_compressed.load(std::memory_order_relaxed);
   stats.fallbacks = s_fallbacks.load(std::memory_order_relaxed);
-  for (const Open_file &file : open_files()) {
-    ++stats.files[static_cast<size_t>(file.output.means)];
+  std::shared_lock lock{s_files_mutex};
+  for (const auto &[node, file] : s_files) {
+    ++stats.files[static_cast<size_t>(seen(node, file).means)];
   }
   return stats;
 }

@@ -15,11 +15,9 @@ removes it when it starts without this plugin, as stock does. */
 
 #include "univ.i"
 
-#include <cstring>
 #include <string>
 
 #include "atomic0file.h"
-#include "auth_acls.h"
 #include "mysql/plugin.h"
 #include "spw0hook.h"
 #include "sql/auth/auth_acls.h"

@@ -48,8 +48,8 @@ struct Atomic_stats {
   /** Those of them that would have gone through the doublewrite buffer. */
   uint64_t doublewrite_avoided;
 
-  /** Pages that went through it although their file's are written whole, as
-  they are page-compressed. */
+  /** Pages of files whose pages are written whole that were not, as they are
+  page-compressed: through the doublewrite buffer, if it is in use. */
   uint64_t page_compressed;
 
   /** Files that were opened and keep the doublewrite buffer, each counted as
@@ -79,7 +79,7 @@ struct Atomic_file {
   innodb_doublewrite has no copies either. */
   const char *means;
 
-  /** Why, where it is not its storage; else empty. */
+  /** Why they are not whole by what their storage does; empty if they are. */
   const char *reason;
 };
 

@@ -512,7 +512,9 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
 @return whether it must not be put in the place of a corrupt page, as it may be
 of an earlier write, or of another data directory: it is from before the
 checkpoint, and pages were written without the doublewrite buffer since the last
-clean shutdown; or it is newer than the redo log, which the error log says */
+clean shutdown, or copies of another data directory have been seen; or it is
+such a copy itself, as its LSN is beyond the redo log's files, which the error
+log says */
 [[nodiscard]] bool doublewrite_copy_is_unusable(const unsigned char *copy);
 
 /** @param[in]  one      a page of the doublewrite buffer
@@ -581,17 +583,20 @@ template <class Pages, class Page_id>
                                                  const unsigned char *copy,
                                                  const Page_id &page_id) {
   return doublewrite_is_page(copy, page_id.space(), page_id.page_no()) &&
+         /* Before it is asked whether this one is usable: one of another data
+         directory makes that older ones are not. */
+         std::none_of(pages.begin(), pages.end(),
+                      [&](const auto *it) {
+                        const unsigned char *other = it->m_buffer.begin();
+                        return doublewrite_is_page(other, page_id.space(),
+                                                   page_id.page_no()) &&
+                               doublewrite_copy_is_newer(other, copy) &&
+                               !doublewrite_copy_is_unusable(other) &&
+                               doublewrite_first_page_is_torn(other) &&
+                               !doublewrite_copy_may_replace(other, copy);
+                      }) &&
          !doublewrite_copy_is_unusable(copy) &&
-         !doublewrite_first_page_is_torn(copy) &&
-         std::none_of(pages.begin(), pages.end(), [&](const auto *it) {
-           const unsigned char *other = it->m_buffer.begin();
-           return doublewrite_is_page(other, page_id.space(),
-                                      page_id.page_no()) &&
-                  doublewrite_copy_is_newer(other, copy) &&
-                  !doublewrite_copy_is_unusable(other) &&
-                  doublewrite_first_page_is_torn(other) &&
-                  !doublewrite_copy_may_replace(other, copy);
-         });
+         !doublewrite_first_page_is_torn(copy);
 }
 
 /** The first page of a data file is corrupt, and upstream has surveyed the file
@@ -601,9 +606,9 @@ one is enough.
 @param[in]      path      the file
 @param[in]      expected  the tablespace that recovery opens
 @param[in]      error     of the survey
-@param[in,out]  space_id  what it has found; becomes the expected one if there
-is a copy of that one's first page and none of the other's, and the corrupt page
-names it, too
+@param[in,out]  space_id  what it has found, or nothing; becomes the expected
+one if there is a copy of that one's first page and none of the other's, and the
+corrupt page names it, too
 @return error; DB_SUCCESS if it is now the expected one */
 [[nodiscard]] dberr_t doublewrite_space(const char *path, uint32_t expected,
                                         dberr_t error, uint32_t *space_id);

@@ -56,11 +56,16 @@ int try_direct(const std::string &folder) {
   constexpr size_t N_BYTES = 2 * OS_FILE_LOG_BLOCK_SIZE;
   auto *const blocks =
       static_cast<byte *>(ut::aligned_zalloc(N_BYTES, N_BYTES));
-  int error = posix_fallocate(file.get(), 0, N_BYTES);
-  if (error == 0 && pwrite(file.get(), blocks + OS_FILE_LOG_BLOCK_SIZE,
-                           OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE) !=
-                        static_cast<ssize_t>(OS_FILE_LOG_BLOCK_SIZE)) {
-    error = errno;
+  int error = ftruncate(file.get(), N_BYTES) == 0 ? 0 : errno;
+  if (error == 0) {
+    const ssize_t n_written =
+        pwrite(file.get(), blocks + OS_FILE_LOG_BLOCK_SIZE,
+               OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE);
+    if (n_written < 0) {
+      error = errno;
+    } else if (n_written != static_cast<ssize_t>(OS_FILE_LOG_BLOCK_SIZE)) {
+      error = EINVAL;
+    }
   }
   ut::aligned_free(blocks);
   return error;
