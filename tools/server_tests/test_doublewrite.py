@@ -253,7 +253,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
         self.assertEqual(scratch.end(), 0)
 
-        # What is newer than the redo log is of another data directory, and then none from before the checkpoint is right.
+        # What is newer than the redo log is of another data directory. Then none from before the checkpoint is right.
         scratch.start(FORK, *KEEP_DIRTY)
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
         scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
