@@ -49,10 +49,14 @@ class Scratch:
     def initialise(self, mysqld):
         subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
 
-    def start(self, mysqld, *options, environment=None, wrapper=()):
-        """Start mysqld; environment holds variables beside those of this process, wrapper the command that runs it."""
+    def launch(self, mysqld, *options, environment=None, wrapper=()):
+        """Run mysqld; environment holds variables beside those of this process, wrapper the command that runs it."""
         self.process = subprocess.Popen([*wrapper, *self.options(mysqld), *options], stdin=subprocess.DEVNULL,
                                         env=os.environ | (environment or {}))  # fmt: skip
+
+    def start(self, mysqld, *options, **how):
+        """The same, until it answers."""
+        self.launch(mysqld, *options, **how)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             if self.client("SELECT 1").returncode == 0:

@@ -4,6 +4,7 @@ made, while no server runs, so that it is known which is which."""
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from scratch import FORK, START_SECONDS, STOCK, Scratch
@@ -264,7 +265,17 @@ class Doublewrite(unittest.TestCase):
         kept = scratch.path / "kept"
         shutil.copytree(scratch.data, kept)
         self.copy_to_slot(-1, old)
-        self.assertNotIn("Recovered page [page id: space=" + str(space), self.does_not_start(FORK))
+        scratch.log.unlink()
+        # Upstream's recovery waits for a page that is corrupt.
+        scratch.launch(FORK, "--log-error-verbosity=3")
+        corrupt = f"corruption on disk or a failed file read of page [page id: space={space}, page number={ROOT_PAGE}]"
+        deadline = time.monotonic() + START_SECONDS
+        while not scratch.log.exists() or corrupt not in scratch.log.read_text(errors="replace"):
+            self.assertIsNone(scratch.process.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        scratch.end(signal.SIGKILL)
+        self.assertNotIn(f"Recovered page [page id: space={space}, ", scratch.log.read_text(errors="replace"))
         shutil.rmtree(scratch.data)
         kept.rename(scratch.data)
         self.copy_to_slot(-1, with_lsn(new, lsn))
