@@ -19,7 +19,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import BUILD, Failure, flocked, main, name_outside, say
+from common import BUILD, REPO, Failure, Skip, flocked, main, name_outside, say
+
+sys.path.insert(0, str(REPO / "bench/runner"))
+import filesystem
 
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
 # (64 + 64 + 1) threads x 4096, and as much as a few more servers of a test run take.
@@ -69,6 +72,26 @@ def raised_aio_max_nr():
         yield
     finally:
         AIO_MAX_NR.write_text(before)
+
+
+@contextlib.contextmanager
+def storage_for_tests(arguments):
+    """Where our suite runs, and this machine lets us: a directFS and an ext4. Gives the variables that tell the tests
+    where they are, while the context lasts."""
+    if not any("spillway" in argument for argument in arguments):
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="spw-mtr-", dir="/var/tmp") as folder, contextlib.ExitStack() as stack:
+        try:
+            place = stack.enter_context(filesystem.mounted(filesystem.DIRECTFS, "512M", Path(folder)))
+        except (Skip, Failure) as why:
+            say(f"no directFS: {why}; tests that need one are skipped")
+            yield {}
+            return
+        # What directFS has is on that ext4, too.
+        plain = filesystem.on_disk(place) / "plain"
+        plain.mkdir()
+        yield {"SPILLWAY_DIRECTFS": str(place), "SPILLWAY_EXT4": str(plain)}
 
 
 class Tally:
@@ -158,9 +181,10 @@ def run_mtr(build, arguments, log=None):
         command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}", f"--parallel={workers}", "--force",
                    "--max-test-fail=0", "--retry=0", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
         out = stack.enter_context(open(log, "w")) if log else sys.stdout
+        storage = stack.enter_context(storage_for_tests(arguments))
         process = stack.enter_context(
             subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", stdin=subprocess.DEVNULL)
+                             errors="replace", stdin=subprocess.DEVNULL, env=os.environ | storage)
         )  # fmt: skip
         for line in process.stdout:
             tally.line(line)
