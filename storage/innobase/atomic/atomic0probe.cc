@@ -18,7 +18,6 @@ What the kernel and the storage say, and show, of whole writes. */
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -248,15 +247,9 @@ int Atomic_prober::try_rwf(const std::string &path, uint32_t page_bytes) {
     memset(page, 0, page_bytes);
     error = posix_fallocate(file.get(), 0, page_bytes);
   }
-  const struct iovec vector = {page, page_bytes};
   /* Where nothing was written before, and over what was. */
   for (unsigned i = 0; error == 0 && i < 2; ++i) {
-    const ssize_t n_written = pwritev2(file.get(), &vector, 1, 0, ATOMIC_RWF);
-    if (n_written < 0) {
-      error = errno;
-    } else if (n_written != static_cast<ssize_t>(page_bytes)) {
-      error = EINVAL;
-    }
+    error = file.write(page, page_bytes, 0, ATOMIC_RWF);
   }
   free(page);
   return error;

@@ -15,6 +15,7 @@ A file to try on what a file system does with direct I/O. */
 #define scratch0file_h
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +50,22 @@ class Scratch_file {
 
   Scratch_file(const Scratch_file &) = delete;
   Scratch_file &operator=(const Scratch_file &) = delete;
+
+  /** Write to it, once.
+  @param[in]  buffer   what; aligned as direct I/O needs it
+  @param[in]  n_bytes  how much
+  @param[in]  offset   where
+  @param[in]  flags    of pwritev2()
+  @return 0; errno if it failed; EINVAL if a part was written */
+  [[nodiscard]] int write(void *buffer, size_t n_bytes, off_t offset,
+                          int flags) const {
+    const struct iovec vector = {buffer, n_bytes};
+    const ssize_t n_written = pwritev2(m_file, &vector, 1, offset, flags);
+    if (n_written < 0) {
+      return errno;
+    }
+    return static_cast<size_t>(n_written) == n_bytes ? 0 : EINVAL;
+  }
 
   /** @return its descriptor; -1 if there is none */
   [[nodiscard]] int get() const { return m_file; }

@@ -58,14 +58,8 @@ int try_direct(const std::string &folder) {
       static_cast<byte *>(ut::aligned_zalloc(N_BYTES, N_BYTES));
   int error = ftruncate(file.get(), N_BYTES) == 0 ? 0 : errno;
   if (error == 0) {
-    const ssize_t n_written =
-        pwrite(file.get(), blocks + OS_FILE_LOG_BLOCK_SIZE,
-               OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE);
-    if (n_written < 0) {
-      error = errno;
-    } else if (n_written != static_cast<ssize_t>(OS_FILE_LOG_BLOCK_SIZE)) {
-      error = EINVAL;
-    }
+    error = file.write(blocks + OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE,
+                       OS_FILE_LOG_BLOCK_SIZE, 0);
   }
   ut::aligned_free(blocks);
   return error;
