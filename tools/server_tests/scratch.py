@@ -23,8 +23,9 @@ class Scratch:
     """One data directory, served by one mysqld at a time; the folder and the server end with the context. The folder is
     in parent, whose name is short: the socket is there, too."""
 
-    def __init__(self, parent="/tmp"):
+    def __init__(self, parent="/tmp", page_bytes=16384):
         self.parent = parent
+        self.page_bytes = page_bytes
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="spw-", dir=self.parent)
@@ -44,7 +45,8 @@ class Scratch:
         messages = mysqld.parent.parent / "share"
         return [str(mysqld), "--no-defaults", "--user=root", f"--datadir={self.data}", f"--log-error={self.log}",
                 f"--lc-messages-dir={messages}", f"--socket={self.path}/s", f"--pid-file={self.path}/pid",
-                "--skip-networking", "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"]  # fmt: skip
+                "--skip-networking", f"--innodb-page-size={self.page_bytes}",
+                "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"]  # fmt: skip
 
     def initialise(self, mysqld):
         subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
