@@ -52,9 +52,11 @@ class Scratch:
         subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
 
     def launch(self, mysqld, *options, environment=None, wrapper=()):
-        """Run mysqld; environment holds variables beside those of this process, wrapper the command that runs it."""
+        """Run mysqld; environment holds variables beside those of this process, wrapper the command that runs it.
+        AddressSanitizer's library comes after what LD_PRELOAD names."""
+        its_own = {"ASAN_OPTIONS": "verify_asan_link_order=0"} | os.environ | (environment or {})
         self.process = subprocess.Popen([*wrapper, *self.options(mysqld), *options], stdin=subprocess.DEVNULL,
-                                        env=os.environ | (environment or {}))  # fmt: skip
+                                        env=its_own)  # fmt: skip
 
     def start(self, mysqld, *options, **how):
         """The same, until it answers."""

@@ -86,6 +86,27 @@ std::vector<std::string> marked_folders() {
   return folders;
 }
 
+/** @param[in]  copy  a page of the doublewrite buffer, that has univ_page_size
+@return whether it is torn itself, as far as that can be told: the first page of
+a data file, whose size and checksum are in the page */
+bool first_page_is_torn(const unsigned char *copy) {
+  if (page_get_page_no(copy) != 0) {
+    return false;
+  }
+  /* What is torn at a sector has these in the first. A place that was never
+  written to looks like the system tablespace's first page, of zeros. */
+  const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
+  if (!fsp_flags_is_valid(flags) || buf_page_is_zeroes(copy, univ_page_size)) {
+    return true;
+  }
+  const page_size_t page_size{flags};
+  return page_size.logical() != univ_page_size.logical() ||
+         page_size.physical() > univ_page_size.physical() ||
+         BlockReporter(false, copy, page_size,
+                       fsp_is_checksum_disabled(page_get_space_id(copy)))
+             .is_corrupted();
+}
+
 /** @param[in]  path   a folder
 @return whether it was synced; if not, errno says why */
 bool sync_folder(const std::string &path) {
@@ -247,22 +268,24 @@ bool doublewrite_copy_may_replace(const unsigned char *copy,
                                     log_sys->last_checkpoint_lsn.load());
 }
 
-bool doublewrite_first_page_is_torn(const unsigned char *copy) {
-  if (page_get_page_no(copy) != 0) {
-    return false;
+const unsigned char *doublewrite_newest_whole(
+    std::vector<const unsigned char *> copies) {
+  std::stable_sort(copies.begin(), copies.end(), doublewrite_copy_is_newer);
+  const unsigned char *torn = nullptr;
+  /* From the newest on: one of another data directory makes that others are not
+  usable. */
+  for (const auto *copy : copies) {
+    if (doublewrite_copy_is_unusable(copy)) {
+      continue;
+    }
+    if (first_page_is_torn(copy)) {
+      torn = torn == nullptr ? copy : torn;
+    } else if (torn == nullptr || !doublewrite_copy_is_newer(torn, copy) ||
+               doublewrite_copy_may_replace(torn, copy)) {
+      return copy;
+    }
   }
-  /* What is torn at a sector has these in the first. A place that was never
-  written to looks like the system tablespace's first page, of zeros. */
-  const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
-  if (!fsp_flags_is_valid(flags) || buf_page_is_zeroes(copy, univ_page_size)) {
-    return true;
-  }
-  const page_size_t page_size{flags};
-  return page_size.logical() != univ_page_size.logical() ||
-         page_size.physical() > univ_page_size.physical() ||
-         BlockReporter(false, copy, page_size,
-                       fsp_is_checksum_disabled(page_get_space_id(copy)))
-             .is_corrupted();
+  return nullptr;
 }
 
 dberr_t doublewrite_space(const char *path, uint32_t expected, dberr_t error,

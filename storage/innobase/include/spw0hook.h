@@ -19,6 +19,8 @@ The only door between upstream's files and ours: what the patches call. */
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "db0err.h"
 #include "sync0types.h"
@@ -564,39 +566,30 @@ template <class Pages>
          });
 }
 
-/** @param[in]  copy  a page of the doublewrite buffer, that has univ_page_size
-@return whether it is torn itself, as far as that can be told: the first page of
-a data file, whose size and checksum are in the page */
-[[nodiscard]] bool doublewrite_first_page_is_torn(const unsigned char *copy);
+/** Of a page's copies take the newest that is whole. That of a first page is
+written to its file as it is, so that it must be whole; of others that is found
+out later (doublewrite_has_older_copy()).
+@param[in]  copies  all of the page, in any order
+@return one; nullptr if there is none that may be used: those that
+doublewrite_copy_is_unusable(), and one from before the checkpoint behind a
+newer one that is torn, may not */
+[[nodiscard]] const unsigned char *doublewrite_newest_whole(
+    std::vector<const unsigned char *> copies);
 
-/** A page is to be restored from the newest of its copies that is whole. That
-of a first page is written to its file as it is, so that it must be whole; of
-others that is found out later (doublewrite_has_older_copy()).
-@param[in]  pages    those of the doublewrite files, in any order
-@param[in]  copy     one of them
-@param[in]  page_id  the page
-@return whether it is one of that page, and can be put in its place: false if
-doublewrite_copy_is_unusable(), if it is torn, and if a newer one is torn and
-this is from before the checkpoint */
+/** @param[in]  pages    those of the doublewrite files, in any order
+@param[in]  page_id  a page
+@return doublewrite_newest_whole() of its copies */
 template <class Pages, class Page_id>
-[[nodiscard]] bool doublewrite_copy_is_candidate(const Pages &pages,
-                                                 const unsigned char *copy,
-                                                 const Page_id &page_id) {
-  return doublewrite_is_page(copy, page_id.space(), page_id.page_no()) &&
-         /* Before it is asked whether this one is usable: one of another data
-         directory makes that older ones are not. */
-         std::none_of(pages.begin(), pages.end(),
-                      [&](const auto *it) {
-                        const unsigned char *other = it->m_buffer.begin();
-                        return doublewrite_is_page(other, page_id.space(),
-                                                   page_id.page_no()) &&
-                               doublewrite_copy_is_newer(other, copy) &&
-                               !doublewrite_copy_is_unusable(other) &&
-                               doublewrite_first_page_is_torn(other) &&
-                               !doublewrite_copy_may_replace(other, copy);
-                      }) &&
-         !doublewrite_copy_is_unusable(copy) &&
-         !doublewrite_first_page_is_torn(copy);
+[[nodiscard]] const unsigned char *doublewrite_find(const Pages &pages,
+                                                    const Page_id &page_id) {
+  std::vector<const unsigned char *> copies;
+  for (const auto *page : pages) {
+    const unsigned char *copy = page->m_buffer.begin();
+    if (doublewrite_is_page(copy, page_id.space(), page_id.page_no())) {
+      copies.push_back(copy);
+    }
+  }
+  return doublewrite_newest_whole(std::move(copies));
 }
 
 /** The first page of a data file is corrupt, and upstream has surveyed the file
