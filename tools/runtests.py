@@ -7,9 +7,11 @@
                          directory's way from stock to the fork and back, the development server, libaio made to fail,
                          what a journal makes whole, power cuts; unless the release build had to be compiled, what only
                          a debug build can run; the benchmarks' workloads, and the first of their runner's tests
-    runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there
+    runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there, and the server
+                         tests of whole and torn pages
     runtests.py bench    all of the benchmarks' tests on servers
-    runtests.py asan     our mtr suites on the build with AddressSanitizer, which has to be there
+    runtests.py asan     our mtr suites, and the server tests of whole and torn pages, on the build with
+                         AddressSanitizer, which has to be there
 
 The last line is 'N passed, N failed, N skipped'. A part that ends in an error counts as one failed test. Logs are in
 build/test-logs/.
@@ -17,6 +19,7 @@ build/test-logs/.
 
 import argparse
 import contextlib
+import os
 import re
 import shutil
 import signal
@@ -166,6 +169,16 @@ def python_tests(folder, names=None):
 BUILT = set()
 
 
+def page_tests(flavor):
+    """The server tests of pages that are written whole, and of torn ones, on another build than the release."""
+
+    def part():
+        os.environ["SERVER_TESTS_FLAVOR"] = flavor
+        return python_tests(TOOLS / "server_tests", ["test_doublewrite", "test_atomic_writes"])()
+
+    return part
+
+
 def build(preset, *targets):
     def part():
         run_logged(f"configure-{preset}", "cmake", "--preset", preset, "-Wno-dev")
@@ -312,8 +325,9 @@ ALL = [
     ("benchmarks on servers", python_tests(REPO / "bench/server_tests", BENCH_TESTS)),
 ]
 BENCH = [("benchmarks on servers", python_tests(REPO / "bench/server_tests"))]
-PARTS = {"check": CHECK, "all": ALL, "debug": mtr_parts("debug", long=True), "bench": BENCH,
-         "asan": our_mtr_parts("asan")}  # fmt: skip
+DEBUG = [*mtr_parts("debug", long=True), ("server tests of pages", page_tests("debug"))]
+ASAN = [*our_mtr_parts("asan"), ("server tests of pages", page_tests("asan"))]
+PARTS = {"check": CHECK, "all": ALL, "debug": DEBUG, "bench": BENCH, "asan": ASAN}
 
 
 def run_parts(parts):
