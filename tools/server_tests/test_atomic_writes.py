@@ -37,8 +37,8 @@ ABORTED = 2
 # Of an inode of ext4: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
 EXTENTS, JOURNAL_DATA = 0x80000, 0x4000
 N_TABLES = 60
-# The page cleaners wait for the rows: a file that was created is open when it was extended, and its pages would go through
-# the doublewrite buffer before.
+# The page cleaners wait for the rows: a file that was created is open once it was extended, and its pages would go
+# through the doublewrite buffer before.
 FILL = """
 SET GLOBAL innodb_idle_flush_pct = 0;
 CREATE DATABASE d;
