@@ -154,6 +154,13 @@ class AtomicWrites(unittest.TestCase):
                     "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; ALTER UNDO TABLESPACE u SET INACTIVE;"
                     "CREATE TEMPORARY TABLE d.x SELECT * FROM d.t;")  # fmt: skip
 
+        # Of a refused undo tablespace nothing is left, which the shutdown would end at.
+        result = scratch.client(f"CREATE UNDO TABLESPACE r ADD DATAFILE '{ext4}/r.ibu'")
+        self.assertIn("ERROR 1528 ", result.stderr)
+        self.assertIn("r.ibu' cannot be used", scratch.log.read_text())
+        self.assertEqual(list(ext4.rglob("*.ibu")), [])
+        scratch.sql("CREATE UNDO TABLESPACE r ADD DATAFILE 'r.ibu'; ALTER UNDO TABLESPACE r SET INACTIVE")
+
         # A table that is on such storage already: the server starts without it, and says why; where it has to recover
         # it, it does not.
         self.assertEqual(scratch.end(), 0)
@@ -600,16 +607,17 @@ class AtomicWrites(unittest.TestCase):
         self.assertEqual(scratch.end(), 0)
 
     def test_rejected(self):
-        """The kernel rejects what it took before, or writes a part: the server stops.
+        """The kernel rejects what it took before, has no room, or writes a part: the server stops.
         It has lost nothing, but for a page that is on the disk in part."""
         library = self.faults()
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON)
         scratch.sql(FILL)
         self.assertEqual(scratch.end(), 0)
-        faults = {"AIO_FAULT_ATOMIC": (str(REJECTED), "the kernel has rejected it"),
-                  "AIO_FAULT_PARTIAL": ("1", "the kernel has written a part of it")}  # fmt: skip
-        for fault, (value, message) in faults.items():
+        faults = (("AIO_FAULT_ATOMIC", str(REJECTED), "the kernel has rejected it"),
+                  ("AIO_FAULT_ATOMIC", str(errno.ENOSPC), "needs room. The server stops"),
+                  ("AIO_FAULT_PARTIAL", "1", "the kernel has written a part of it"))  # fmt: skip
+        for fault, value, message in faults:
             begin = scratch.log.stat().st_size
             # It may get so far that it answers.
             with contextlib.suppress(AssertionError):

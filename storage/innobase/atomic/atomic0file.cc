@@ -283,6 +283,24 @@ std::vector<Open_file> open_files() {
 constexpr const char *REJECTED = "the kernel has rejected it";
 constexpr const char *IN_PART = "the kernel has written a part of it";
 
+/** A write with RWF_ATOMIC has failed: stop if it was rejected; and if there
+is no room, as InnoDB cannot go on without a page that is to be written.
+@param[in]  error  errno
+@param[in]  path   the file */
+void stop_if_hopeless(int error, const char *path) {
+  if (is_rejection(error)) {
+    fail(path, REJECTED);
+  }
+  if (error == ENOSPC || error == EDQUOT) {
+    ib::fatal(UT_LOCATION_HERE)
+        << "A page of '" << path
+        << "' could not be written: " << strerror(error)
+        << ". Where RWF_ATOMIC is by copy on write, also a page that is"
+           " overwritten needs room. The server stops; no page is damaged, and"
+           " its changes are in the redo log. Make room, and start it again.";
+  }
+}
+
 /** @param[in]  control  a request of native AIO
 @return whether it has RWF_ATOMIC */
 bool is_rwf(const iocb *control) {
@@ -366,6 +384,12 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
                         path, sentence_of(output.reason));
   }
   return DB_UNSUPPORTED;
+}
+
+dberr_t atomic_may_use_undo(const char *path, uint32_t space_id) {
+  return atomic_may_use(
+      path, space_id,
+      fsp_flags_init(univ_page_size, false, false, false, false));
 }
 
 bool atomic_may_use_system(const char *path, const fil_space_t *space) {
@@ -489,8 +513,8 @@ void atomic_completed(const iocb *control) {
 }
 
 void atomic_failed(const iocb *control, int error, const char *path) {
-  if (is_rwf(control) && is_rejection(error)) {
-    fail(path, REJECTED);
+  if (is_rwf(control)) {
+    stop_if_hopeless(error, path);
   }
 }
 
@@ -513,8 +537,8 @@ bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
     s_rwf.release();
   }
   errno = error;
-  if (*n_written < 0 && needs_rwf(t_means) && is_rejection(error)) {
-    fail(t_path, REJECTED);
+  if (*n_written < 0 && needs_rwf(t_means)) {
+    stop_if_hopeless(error, t_path);
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
     fail(t_path, IN_PART);

@@ -420,6 +420,9 @@ pages would not be written whole, which the error log and a warning say */
 [[nodiscard]] dberr_t atomic_may_use(const char *path, uint32_t space_id,
                                      uint32_t flags);
 
+/** The same for a file that is about to become an undo tablespace. */
+[[nodiscard]] dberr_t atomic_may_use_undo(const char *path, uint32_t space_id);
+
 /** The same for a file of the system tablespace or an undo tablespace, without
 which the server does not start.
 @param[in]  path   the file
@@ -475,7 +478,7 @@ void atomic_prepare(iocb *control);
 
 /** A request of native AIO that was prepared was not submitted, and may be
 prepared again. Called by the thread that has prepared it. The server stops if
-it is because the kernel has rejected RWF_ATOMIC.
+it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
 @param[in]  control  the request
 @param[in]  error    errno
 @param[in]  path     its file */
@@ -487,7 +490,7 @@ by its segment's I/O thread, which holds no mutex.
 void atomic_completed(const iocb *control);
 
 /** A request of native AIO that was submitted has failed. The server stops if
-it is because the kernel has rejected RWF_ATOMIC.
+it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
 @param[in]  control  the request
 @param[in]  error    errno
 @param[in]  path     its file */
@@ -500,7 +503,8 @@ submitted. The server stops if it was to be written whole.
 void atomic_resubmitted(const IORequest &request, const fil_node_t *file);
 
 /** A synchronous write is due: if it is that of Atomic_request, do it. The
-server stops if the kernel rejects RWF_ATOMIC, or writes a part.
+server stops if the kernel rejects RWF_ATOMIC, or writes a part, or if there is
+no room for it.
 @param[in]   file       the file
 @param[in]   buffer     what is written
 @param[in]   n_bytes    how much
