@@ -630,6 +630,26 @@ class AtomicWrites(unittest.TestCase):
                 self.check(scratch)
                 self.assertEqual(scratch.end(), 0)
 
+    @unittest.skipIf("/debug/" in str(FORK), "upstream asserts there that it succeeds")
+    def test_undo_without_log(self):
+        """OFF is stock: what cannot make the log that an undo tablespace is under construction makes none."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-")))
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=16", "spw-undo", folder], check=True)
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        scratch = self.enterContext(Scratch())
+        undo = f"--innodb-undo-directory={folder}"
+        subprocess.run([*scratch.options(FORK), undo, "--initialize-insecure"], check=True)
+        scratch.start(FORK, undo)
+        create = f"CREATE UNDO TABLESPACE u ADD DATAFILE '{scratch.data}/u.ibu'"
+        with self.assertRaises(OSError):
+            for number in range(16):
+                (folder / str(number)).touch()
+        self.assertIn("ERROR 1528 ", scratch.client(create).stderr)
+        self.assertFalse((scratch.data / "u.ibu").exists())
+        (folder / "0").unlink()
+        scratch.sql(create)
+        self.assertEqual(scratch.end(), 0)
+
     def test_stale_copy(self):
         """A page that is corrupt, and a copy of it from before the checkpoint. After a run without the doublewrite
         buffer the copy may be of an earlier write: stock puts it in the page's place, and the fork does not. Without
