@@ -40,13 +40,13 @@ check: packages ## lint and policy tests: no server, below two minutes
 test: packages ## everything that CI runs
 	@tools/runtests.py all
 
-test-debug: debug stock ## our suites and the upstream list on the debug build
+test-debug: debug stock ## our suites, the upstream list and the server tests of pages on the debug build
 	@tools/runtests.py debug
 
 test-bench: server stock ## all of the benchmarks' tests on servers
 	@tools/runtests.py bench
 
-test-asan: asan stock ## our suites on the build with AddressSanitizer
+test-asan: asan stock ## our suites and the server tests of pages on the build with AddressSanitizer
 	@tools/runtests.py asan
 
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
