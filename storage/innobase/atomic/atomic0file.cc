@@ -297,7 +297,8 @@ void stop_if_hopeless(int error, const char *path) {
         << "' could not be written: " << strerror(error)
         << ". Where RWF_ATOMIC is by copy on write, also a page that is"
            " overwritten needs room. The server stops; no page is damaged, and"
-           " its changes are in the redo log. Make room, and start it again.";
+           " its changes are in the redo log, unless that is disabled. Make"
+           " room, and start it again.";
   }
 }
 
