@@ -37,10 +37,7 @@ ABORTED = 2
 # Of an inode of ext4: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
 EXTENTS, JOURNAL_DATA = 0x80000, 0x4000
 N_TABLES = 60
-# The page cleaners wait for the rows: a file that was created is open once it was extended, and its pages would go
-# through the doublewrite buffer before.
 FILL = """
-SET GLOBAL innodb_idle_flush_pct = 0;
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a CHAR(250) NOT NULL);
 INSERT INTO d.t (a) VALUES ('a'), ('a'), ('a'), ('a');
@@ -72,8 +69,7 @@ class AtomicWrites(unittest.TestCase):
 
     def flush(self, scratch, table):
         """By the page cleaners, whose pages the doublewrite buffer counts; then by a session."""
-        scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0;"
-                    "SET GLOBAL innodb_idle_flush_pct = DEFAULT")  # fmt: skip
+        scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0")
         for _ in range(600):
             if scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'").split()[1] == "0":
                 break
@@ -460,22 +456,41 @@ class AtomicWrites(unittest.TestCase):
         self.assertRegex(scratch.log.read_text()[begin:], r"u\.ibd' was .*the kernel has written a part of it")
 
     def test_closed_files(self):
-        """What is known of a file is known while it is open. Pages of files that were closed meanwhile are written
-        whole, too, with copies or without."""
-        scratch = self.server(self.mount("xfs-reflink"))
-        scratch.start(FORK, ON)
-        scratch.sql(FILL + "".join(f"CREATE TABLE d.t{number} (a INT); INSERT INTO d.t{number} VALUES (1);"
-                                   for number in range(N_TABLES)))  # fmt: skip
-        self.assertEqual(scratch.end(), 0)
+        """What is known of a file is known while it is open. Pages of files that were closed meanwhile, or were not
+        open yet, are written whole, too: with ON never through the doublewrite buffer, with AUTO also."""
+        cases = ((ON, "xfs-reflink", "rwf_copy", ("OFF", "DETECT_ONLY", "ON")),
+                 (AUTO, filesystem.DIRECTFS, "ioctl", ("OFF", "ON")))  # fmt: skip
         faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1"}
         few = f"--innodb-open-files={N_TABLES // 4}"
-        for mode in ("OFF", "DETECT_ONLY", "ON"):
-            with self.subTest(mode=mode):
-                scratch.start(FORK, ON, few, f"--innodb-doublewrite={mode}", environment=faults)
-                scratch.sql("".join(f"UPDATE d.t{number} SET a = a + 1;" for number in range(N_TABLES)))
-                self.flush(scratch, "t")
-                self.assertGreater(self.status(scratch)["atomic_write_pages_rwf_copy"], N_TABLES)
-                self.assertEqual(scratch.end(), 0)
+        for setting, kind, means, modes in cases:
+            whole = self.mount(kind)
+            # directFS has no sockets; the tables alone are there.
+            scratch = self.server(whole if setting == ON else self.mount("ext4"))
+            folder = "" if setting == ON else f"DATA DIRECTORY = '{whole}'"
+            options = [setting, f"--innodb-directories={whole}"]
+            scratch.start(FORK, *options)
+            # The page cleaners write what there is while nothing has opened it.
+            scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0;"
+                        + FILL + "".join(f"CREATE TABLE d.t{number} (a INT) {folder};"
+                                         f"INSERT INTO d.t{number} VALUES (1);" for number in range(N_TABLES))
+                        + "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; RENAME TABLE d.t0 TO d.r;"
+                        + "UPDATE d.r SET a = 1; RENAME TABLE d.r TO d.t0;")  # fmt: skip
+            self.flush(scratch, "t")
+            copies = self.status(scratch)["dblwr_pages_written"]
+            self.assertTrue(copies == 0 if setting == ON else copies > 0)
+            self.assertEqual(scratch.end(), 0)
+            for mode in modes:
+                with self.subTest(setting=setting, mode=mode):
+                    scratch.start(FORK, *options, few, f"--innodb-doublewrite={mode}",
+                                  environment=faults if setting == ON else {})  # fmt: skip
+                    scratch.sql("".join(f"UPDATE d.t{number} SET a = a + 1;" for number in range(N_TABLES)))
+                    self.flush(scratch, "t")
+                    status = self.status(scratch)
+                    self.assertGreaterEqual(status[f"atomic_write_pages_{means}"], N_TABLES)
+                    self.assertEqual(status["atomic_write_fallbacks"] == 0, setting == ON)
+                    if setting == ON:
+                        self.assertEqual(status["dblwr_pages_written"], 0)
+                    self.assertEqual(scratch.end(), 0)
 
     def test_other_doublewrite_folder(self):
         """Old copies are where innodb_doublewrite_dir was before a crash: they are not forgotten."""

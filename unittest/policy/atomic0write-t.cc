@@ -331,6 +331,18 @@ TEST(AtomicWrite, APageCompressedPageKeepsDoublewrite) {
   }
 }
 
+TEST(AtomicWrite, WithOnAPageOfAClosedFileGoesWithoutToo) {
+  for (const auto setting :
+       {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
+    for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_means::N); ++i) {
+      const auto means = static_cast<Atomic_means>(i);
+      EXPECT_FALSE(page_goes_without(setting, means, true));
+      EXPECT_EQ(page_goes_without(setting, means, false),
+                setting == Atomic_writes::ON || means != Atomic_means::NONE);
+    }
+  }
+}
+
 TEST(AtomicWrite, ACopyFromBeforeTheCheckpointIsStale) {
   EXPECT_TRUE(doublewrite_copy_is_stale(999, 1000));
   EXPECT_FALSE(doublewrite_copy_is_stale(1000, 1000));

@@ -15,9 +15,11 @@ A page that is written without needs that its write is whole. So whether it is
 (Atomic_page) holds for one call of dblwr::write() in one thread, in which the
 write is handed to the kernel, and is verified with the file open and pinned
 (Atomic_request). What is known of a file is known as long as it is open: the
-storage below a closed file may be another when it is opened again. A page of a
-file that is closed goes through the doublewrite buffer; as innodb_doublewrite
-may have no copies, it is written whole, too. */
+storage below a closed file may be another when it is opened again. With AUTO a
+page of a file that is closed goes through the doublewrite buffer; as
+innodb_doublewrite may have no copies, it is written whole, too. With ON it goes
+without: the write opens the file, and ends the server if its pages are not
+whole any more. */
 
 #include "atomic0file.h"
 
@@ -329,8 +331,7 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
     if (has_copies()) {
       note(
           "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
-          " page-compressed tables, and for pages of files that are closed"
-          " (innodb_open_files), only.");
+          " page-compressed tables only.");
     }
     if (!use_fallocate) {
       note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
@@ -441,9 +442,9 @@ Atomic_page::Atomic_page(const buf_page_t *page) {
   fil_space_t *const space = page->get_space();
   page_no_t page_no = page->page_no();
   const Atomic_means means = means_of(space->get_file_node(&page_no));
-  if (page_is_written_whole(means, space->is_compressed())) {
+  if (page_goes_without(setting(), means, space->is_compressed())) {
     t_page = page;
-  } else if (means != Atomic_means::NONE) {
+  } else if (page_goes_without(setting(), means, false)) {
     s_page_compressed.fetch_add(1, std::memory_order_relaxed);
   }
 }

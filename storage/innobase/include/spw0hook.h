@@ -457,8 +457,9 @@ class Atomic_page {
 
 /** A request that is about to be handed over to os_aio(), in the scope of this;
 its file is pinned. A page of a file whose pages are written whole is, also
-where it has been decided otherwise as its file was closed (Atomic_page). The
-server stops if the file is not any more what Atomic_page has found. */
+where it has been decided otherwise as its file was closed (Atomic_page, AUTO).
+The server stops if it is to be and cannot, as what Atomic_page has found is not
+so any more. */
 class Atomic_request {
  public:
   /** @param[in,out]  request  the request

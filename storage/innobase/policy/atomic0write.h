@@ -245,6 +245,20 @@ constexpr bool page_is_written_whole(Atomic_means means,
   return means != Atomic_means::NONE && !is_page_compressed;
 }
 
+/** Whether a page may go without the doublewrite buffer before its file is
+opened for the write. With ON it may: a file that is opened and does not make
+pages whole ends the server (decide_atomic_means() refuses it), so that the page
+is not written torn.
+@param[in]  setting             innodb_use_atomic_writes
+@param[in]  means               of its file; NONE also if it is closed
+@param[in]  is_page_compressed  see page_is_written_whole()
+@return whether it does */
+constexpr bool page_goes_without(Atomic_writes setting, Atomic_means means,
+                                 bool is_page_compressed) {
+  return page_is_written_whole(means, is_page_compressed) ||
+         (setting == Atomic_writes::ON && !is_page_compressed);
+}
+
 /** @param[in]  output              decision of a file
 @param[in]  is_page_compressed  see page_is_written_whole()
 @return what is to be said of it */
