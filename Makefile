@@ -1,7 +1,7 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
-.PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench upstream-tests install \
-        patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source
+.PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench guest-tests upstream-tests \
+        install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source
 MAKEFLAGS += --no-print-directory
 # The build calls tools from its own folder.
 ifdef SPILLWAY_UPSTREAM
@@ -48,6 +48,10 @@ test-bench: server stock ## all of the benchmarks' tests on servers
 
 test-asan: asan stock ## our suites and the server tests of pages on the build with AddressSanitizer
 	@tools/runtests.py asan
+
+guest-tests: server ## NVMe that writes pages whole, sectors of 4 KiB, ZFS: in guests of QEMU, as root, without CI
+	@tools/install-packages debootstrap
+	@tools/guest/guest.py
 
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
 	@tools/mtr.py --suite=innodb,sys_vars,main

@@ -46,16 +46,8 @@ INSERT INTO d.t (a) SELECT x.a FROM d.t x, d.t y, d.t z, d.t v, d.t w;
 ROWS = 4 + 4**5
 
 
-class AtomicWrites(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
-            raise unittest.SkipTest("mounting file systems needs root and /dev/loop-control")
-
-    def mount(self, kind, *options):
-        """A file system that the test has to itself, on a loop device with these options."""
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp")))
-        return self.enterContext(filesystem.mounted(kind, "2G", folder, *options))
+class Servers(unittest.TestCase):
+    """What tests of innodb_use_atomic_writes do with a server; they are in the classes below it."""
 
     def server(self, parent, *options):
         scratch = self.enterContext(Scratch(str(parent)))
@@ -89,6 +81,18 @@ class AtomicWrites(unittest.TestCase):
         status = subprocess.run([*scratch.options(server), *options], stdin=subprocess.DEVNULL, check=False).returncode
         self.assertEqual(status, 1)
         return scratch.log.read_text()[begin:]
+
+
+class AtomicWrites(Servers):
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            raise unittest.SkipTest("mounting file systems needs root and /dev/loop-control")
+
+    def mount(self, kind, *options):
+        """A file system that the test has to itself, on a loop device with these options."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp")))
+        return self.enterContext(filesystem.mounted(kind, "2G", folder, *options))
 
     def test_on(self):
         """XFS copies each page. What cannot is refused; what needs the doublewrite buffer has it."""

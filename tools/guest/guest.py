@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Run the tests of storage that this machine does not have, each kind in a guest of QEMU: test_storage.py.
+
+The guest's processor is emulated, so no machine is too virtual for it. It has its own kernel, the host's files, which
+it cannot change, and a disk. What it consists of is installed below build/guest. It needs root.
+
+    guest.py             all of them
+    guest.py NAME...     those of these classes
+"""
+
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from common import BUILD, DIES_WITH_US, Failure, Skip, main, need_space, say
+
+HERE = Path(__file__).resolve().parent
+GUEST = BUILD / "guest"
+LOGS = BUILD / "test-logs"
+SUITE = "trixie"
+BACKPORTS = f"{SUITE}-backports"
+BASE = ["busybox-static", "ca-certificates", "kmod"]
+# Roots, with what is in them: QEMU that emulates NVMe's atomic writes, and Linux whose file systems know of these for
+# more than a block, are newer than the suite. ZFS is built for the suite's own kernel.
+ROOTS = {
+    "newest": (["-t", BACKPORTS], ["qemu-system-x86", "linux-image-amd64"]),
+    "zfs": ([], ["fdisk", "linux-headers-amd64", "linux-image-amd64", "zfs-dkms", "zfsutils-linux"]),
+}
+MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "nvme", "virtio_blk", "virtio_rng", "ext4", "xfs"]
+# NVMe counts from 0, and in blocks: whole up to 64 KiB.
+WHOLE = "logical_block_size=512,physical_block_size=4096,atomic.nawun=127,atomic.nawupf=127"
+# Of each class of tests: the root whose kernel it runs, modules beside the others, and the disk.
+CLASSES = {
+    "WholeByDevice": ("newest", [], ["nvme,serial=spw", f"nvme-ns,drive=disk,{WHOLE}"]),
+    "LargeSectors": ("newest", [], ["virtio-blk-pci,drive=disk,logical_block_size=4096,physical_block_size=4096"]),
+    "Zfs": ("zfs", ["zfs"], ["virtio-blk-pci,drive=disk"]),
+}  # fmt: skip
+NEEDED_BYTES = 6 << 30
+DISK_BYTES = 8 << 30
+MEMORY = "5G"
+TIMEOUT_SECONDS = 1800
+
+
+def run(*command, **options):
+    """A command whose output is in the log; it ends with us."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with open(LOGS / "guest-install.log", "a") as log:
+        result = subprocess.run([*DIES_WITH_US, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                check=False, **options)  # fmt: skip
+    if result.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))} has failed: see {LOGS}/guest-install.log")
+
+
+def inside(root, *command, with_host=False):
+    """Run a command in a root, whose mounts end with it; /host is this machine's root there, if asked."""
+    mounts = [f'mount -t proc proc "{root}/proc"', f'mount --rbind /dev "{root}/dev"']
+    if with_host:
+        (root / "host").mkdir(exist_ok=True)
+        mounts.append(f'mount --rbind / "{root}/host"')
+    script = " && ".join([*mounts, f'exec chroot "{root}" "$@"'])
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *command]
+
+
+def mirror():
+    """Where this machine's own packages of Debian are from."""
+    listed = subprocess.run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Identifier: Packages"],
+                            check=True, capture_output=True, text=True).stdout  # fmt: skip
+    for line in listed.splitlines():
+        origin, _, address = line.partition(" ")
+        if origin == "Debian":
+            return address
+    raise Failure("APT has no list of Debian's packages: run apt-get update, or use a machine with Debian")
+
+
+def install(name):
+    """Make a root, unless it is there; what an interrupted run has left of it is made anew."""
+    root = GUEST / name
+    if root.exists():
+        return root
+    options, packages = ROOTS[name]
+    GUEST.mkdir(parents=True, exist_ok=True)
+    need_space(GUEST, NEEDED_BYTES, "the guest's root")
+    say(f"installing {root}: {' '.join(packages)}")
+    partial = root.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    address = mirror()
+    run("debootstrap", "--variant=minbase", f"--include={','.join(BASE)}", SUITE, partial, address)
+    for copied in (Path("/etc/resolv.conf"), *Path("/etc/apt/apt.conf.d").iterdir()):
+        shutil.copy(copied, partial / copied.relative_to("/"))
+    sources = "".join(f"deb {address} {suite} main contrib\n" for suite in (SUITE, BACKPORTS))
+    (partial / "etc/apt/sources.list").write_text(sources)
+    run(*inside(partial, "apt-get", "update"))
+    run(*inside(partial, "apt-get", "install", "--yes", "--no-install-recommends", *options, *packages),
+        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})  # fmt: skip
+    partial.rename(root)
+    return root
+
+
+def make_initrd(root, modules):
+    """What the guest starts with: the modules in the order in which they need each other, and init."""
+    tree = GUEST / "initrd"
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in ("bin", "dev", "host", "modules", "proc", "root", "sys", "written"):
+        (tree / name).mkdir(parents=True)
+    shutil.copy(HERE / "init", tree / "init")
+    shutil.copy(root / "bin/busybox", tree / "bin/busybox")
+    (tree / "bin/sh").symlink_to("busybox")
+    release = next((root / "lib/modules").iterdir()).name
+    order = []
+    for module in modules:
+        listed = subprocess.run(["chroot", root, "modprobe", "--set-version", release, "--show-depends", module],
+                                check=True, capture_output=True, text=True).stdout  # fmt: skip
+        # One that is a part of the kernel has the word "builtin" and no file.
+        for path in re.findall(r"^insmod (\S+)", listed, re.MULTILINE):
+            name = Path(path).name.removesuffix(".xz")
+            if name in order:
+                continue
+            order.append(name)
+            content = Path(f"{root}{path}").read_bytes()
+            (tree / "modules" / name).write_bytes(lzma.decompress(content) if path.endswith(".xz") else content)
+    (tree / "modules/order").write_text("".join(f"{name}\n" for name in order))
+    image = GUEST / "initrd.cpio"
+    subprocess.run(["sh", "-c", 'find . | bin/busybox cpio -o -H newc >"$1"', "sh", image], cwd=tree, check=True,
+                   stderr=subprocess.DEVNULL)  # fmt: skip
+    return image
+
+
+def run_class(name):
+    """Run a class of tests in its guest; gives whether they passed."""
+    which, modules, devices = CLASSES[name]
+    emulator, root = install("newest"), install(which)
+    initrd = make_initrd(root, [*MODULES, *modules])
+    kernel = next((root / "boot").glob("vmlinuz-*"))
+    script = GUEST / "script.sh"
+    script.write_text(f"cd {HERE} && exec python3 -B -m unittest -v test_storage.{name}\n")
+    disk = GUEST / "disk.img"
+    disk.unlink(missing_ok=True)
+    with open(disk, "wb") as file:
+        file.truncate(DISK_BYTES)
+    qemu = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", MEMORY,
+            "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
+            "-kernel", f"/host{kernel}", "-initrd", f"/host{initrd}",
+            "-append", f"console=ttyS0 quiet panic=-1 spw_script={script}", "-device", "virtio-rng-pci",
+            "-fsdev", "local,id=host,path=/host,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
+            "-drive", f"file=/host{disk},if=none,id=disk,format=raw,discard=unmap"]  # fmt: skip
+    for device in devices:
+        qemu += ["-device", device]
+    log = LOGS / f"guest-{name}.log"
+    LOGS.mkdir(parents=True, exist_ok=True)
+    say(f"{name}, in a guest of {kernel.name}")
+    with open(log, "w") as file:
+        subprocess.run([*DIES_WITH_US, *inside(emulator, *qemu, with_host=True)], stdin=subprocess.DEVNULL,
+                       stdout=file, stderr=file, check=False, timeout=TIMEOUT_SECONDS)  # fmt: skip
+    disk.unlink()
+    text = log.read_text(errors="replace")
+    # Without what the kernel says.
+    print("\n".join(line for line in text.splitlines() if not line.startswith("[")), flush=True)
+    return re.search(r"^spillway: guest: exit status 0\r?$", text, re.MULTILINE) is not None
+
+
+def run_tests():
+    if os.geteuid() != 0:
+        raise Skip("a root of another Debian needs root")
+    names = sys.argv[1:] or list(CLASSES)
+    for name in names:
+        if name not in CLASSES:
+            raise Failure(f"{name} is none of {', '.join(CLASSES)}")
+    failed = [name for name in names if not run_class(name)]
+    if failed:
+        raise Failure(f"in guests: {', '.join(failed)} failed: see {LOGS}/guest-*.log")
+
+
+if __name__ == "__main__":
+    main(run_tests)

@@ -1,0 +1,135 @@
+"""What this machine's storage cannot show: a device that writes pages whole, sectors of 4096 bytes, ZFS. Run by
+guest.py, in a guest."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server_tests"))
+import test_atomic_writes
+from common import BUILD
+from scratch import FORK
+from test_atomic_writes import AUTO, FILL, ON
+
+FS = "--innodb-use-atomic-writes-fs=ON"
+SMALL_PAGES = "--innodb-page-size=4096"
+NO_MEANS = "its storage does not write whole pages"
+
+
+class Guest(test_atomic_writes.Servers):
+    def mount(self, *what):
+        """In a folder whose path is short enough for a socket."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        subprocess.run(["mount", *what, folder], check=True)
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        return Path(folder)
+
+    def formatted(self, *command):
+        subprocess.run([*command, self.DISK], check=True)
+        return self.mount(self.DISK)
+
+    def assert_is_whole(self, folder, means, message, *options):
+        """All files are; a killed server's are as they have to be; ON takes them, too."""
+        scratch = self.server(folder, *options)
+        scratch.start(FORK, AUTO, *options)
+        scratch.sql(FILL)
+        self.flush(scratch, "t")
+        status = self.status(scratch)
+        self.assertGreater(status[f"atomic_write_files_{means}"], 3)
+        self.assertEqual(status["atomic_write_files_doublewrite"], 0)
+        self.assertGreater(status[f"atomic_write_pages_{means}"], 20)
+        self.assertEqual(scratch.log.read_text().count(f"made whole by {message}"), 1)
+        scratch.sql("UPDATE d.t SET a = UUID()")
+        scratch.end(signal.SIGKILL)
+        scratch.start(FORK, ON, *options)
+        self.check(scratch)
+        self.flush(scratch, "t")
+        status = self.status(scratch)
+        self.assertEqual(status["dblwr_pages_written"], 0)
+        self.assertGreater(status[f"atomic_write_pages_{means}"], 20)
+        self.assertEqual(status[f"atomic_write_pages_{means}"], status["atomic_write_doublewrite_avoided"])
+        self.assertEqual(scratch.end(), 0)
+
+    def assert_is_not(self, folder, reason, *options):
+        """AUTO keeps the doublewrite buffer, and ON does not start."""
+        scratch = self.server(folder, *options)
+        scratch.start(FORK, AUTO, *options)
+        scratch.sql(FILL)
+        self.flush(scratch, "t")
+        status = self.status(scratch)
+        self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
+        self.assertGreater(status["dblwr_pages_written"], 0)
+        self.assertIn(f"made whole by the doublewrite buffer, as {reason}", scratch.log.read_text())
+        self.assertEqual(scratch.end(), 0)
+        self.assertIn(f"would not be written whole: {reason}", self.assert_does_not_start(scratch, ON, *options))
+
+
+class WholeByDevice(Guest):
+    """NVMe with atomic writes of up to 64 KiB, also when the power fails."""
+
+    DISK = "/dev/nvme0n1"
+    MESSAGE = "RWF_ATOMIC, by the device"
+
+    def test_ext4_by_block(self):
+        folder = self.formatted("mkfs.ext4", "-q", "-F")
+        self.assert_is_not(folder, NO_MEANS)
+        self.assert_is_whole(folder, "rwf", self.MESSAGE, SMALL_PAGES)
+
+    def test_ext4_by_cluster(self):
+        folder = self.formatted("mkfs.ext4", "-q", "-F", "-O", "bigalloc", "-C", "16384")
+        self.assert_is_whole(folder, "rwf", self.MESSAGE)
+
+    def test_xfs(self):
+        self.assert_is_whole(self.formatted("mkfs.xfs", "-q", "-f"), "rwf", self.MESSAGE)
+
+
+class LargeSectors(Guest):
+    """A disk whose logical blocks have 4096 bytes."""
+
+    DISK = "/dev/vda"
+
+    def test_pages_of_a_sector(self):
+        folder = self.formatted("mkfs.ext4", "-q", "-F")
+        self.assert_is_whole(folder, "sector", "the device's sector", SMALL_PAGES)
+        self.assert_is_not(folder, NO_MEANS)
+
+
+class Zfs(Guest):
+    """Records that hold a page."""
+
+    ROOT = BUILD / "guest/zfs"
+    DISK = "/dev/vda"
+    PARTITION = "/dev/vda1"
+
+    @classmethod
+    def setUpClass(cls):
+        for name in ("proc", "sys", "dev"):
+            subprocess.run(["mount", "--bind", f"/{name}", cls.ROOT / name], check=True)
+        cls.inside("sfdisk", "--quiet", cls.DISK, text="label: gpt\n2048,\n")
+
+    @classmethod
+    def inside(cls, *command, text=""):
+        subprocess.run(["chroot", cls.ROOT, *command], input=text, text=True, check=True)
+
+    def pool(self, record):
+        self.inside("zpool", "create", "-f", "-O", f"recordsize={record}", "-m", "/pool", "pool", self.PARTITION)
+        self.addCleanup(self.inside, "zpool", "destroy", "pool")
+        return self.mount("--bind", self.ROOT / "pool")
+
+    def test_record_of_a_page(self):
+        folder = self.pool("16k")
+        self.assert_is_whole(folder, "fs", "the file system, by journal", FS)
+        self.assert_is_not(folder, "it has only what its file system does by itself, and")
+
+    def test_larger_record(self):
+        self.assert_is_whole(self.pool("128k"), "fs", "the file system, by journal", FS)
+
+    def test_smaller_record(self):
+        self.assert_is_not(self.pool("8k"), NO_MEANS, FS)
+
+
+if __name__ == "__main__":
+    unittest.main()
