@@ -8,6 +8,7 @@ it cannot change, and a disk. What it consists of is installed below build/guest
     guest.py NAME...     those of these classes
 """
 
+import contextlib
 import lzma
 import os
 import re
@@ -56,14 +57,15 @@ def run(*command, **options):
         raise Failure(f"{' '.join(map(str, command))} has failed: see {LOGS}/guest-install.log")
 
 
-def inside(root, *command, with_host=False):
-    """Run a command in a root, whose mounts end with it; /host is this machine's root there, if asked."""
-    mounts = [f'mount -t proc proc "{root}/proc"', f'mount --rbind /dev "{root}/dev"']
-    if with_host:
-        (root / "host").mkdir(exist_ok=True)
-        mounts.append(f'mount --rbind / "{root}/host"')
-    script = " && ".join([*mounts, f'exec chroot "{root}" "$@"'])
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *command]
+@contextlib.contextmanager
+def with_proc(root):
+    """A root that commands can run in. It is no mount namespace of its own: that would keep every file system of the
+    machine mounted that is unmounted meanwhile."""
+    run("mount", "-t", "proc", "proc", root / "proc")
+    try:
+        yield ["chroot", root]
+    finally:
+        run("umount", root / "proc")
 
 
 def mirror():
@@ -87,6 +89,8 @@ def install(name):
     need_space(GUEST, NEEDED_BYTES, "the guest's root")
     say(f"installing {root}: {' '.join(packages)}")
     partial = root.with_suffix(".partial")
+    if (partial / "proc").is_mount():
+        run("umount", partial / "proc")
     shutil.rmtree(partial, ignore_errors=True)
     address = mirror()
     run("debootstrap", "--variant=minbase", f"--include={','.join(BASE)}", SUITE, partial, address)
@@ -94,9 +98,10 @@ def install(name):
         shutil.copy(copied, partial / copied.relative_to("/"))
     sources = "".join(f"deb {address} {suite} main contrib\n" for suite in (SUITE, BACKPORTS))
     (partial / "etc/apt/sources.list").write_text(sources)
-    run(*inside(partial, "apt-get", "update"))
-    run(*inside(partial, "apt-get", "install", "--yes", "--no-install-recommends", *options, *packages),
-        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})  # fmt: skip
+    with with_proc(partial) as chroot:
+        run(*chroot, "apt-get", "update")
+        run(*chroot, "apt-get", "install", "--yes", "--no-install-recommends", *options, *packages,
+            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})  # fmt: skip
     partial.rename(root)
     return root
 
@@ -142,21 +147,23 @@ def run_class(name):
     disk.unlink(missing_ok=True)
     with open(disk, "wb") as file:
         file.truncate(DISK_BYTES)
-    qemu = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", MEMORY,
-            "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio",
-            "-kernel", f"/host{kernel}", "-initrd", f"/host{initrd}",
+    libraries = emulator / "usr/lib/x86_64-linux-gnu"
+    qemu = [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, emulator / "usr/bin/qemu-system-x86_64",
+            "-L", emulator / "usr/share/qemu", "-L", emulator / "usr/share/seabios",
+            "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", MEMORY,
+            "-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
             "-append", f"console=ttyS0 quiet panic=-1 spw_script={script}", "-device", "virtio-rng-pci",
-            "-fsdev", "local,id=host,path=/host,security_model=none,readonly=on,multidevs=remap",
+            "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
-            "-drive", f"file=/host{disk},if=none,id=disk,format=raw,discard=unmap"]  # fmt: skip
+            "-drive", f"file={disk},if=none,id=disk,format=raw,discard=unmap"]  # fmt: skip
     for device in devices:
         qemu += ["-device", device]
     log = LOGS / f"guest-{name}.log"
     LOGS.mkdir(parents=True, exist_ok=True)
     say(f"{name}, in a guest of {kernel.name}")
     with open(log, "w") as file:
-        subprocess.run([*DIES_WITH_US, *inside(emulator, *qemu, with_host=True)], stdin=subprocess.DEVNULL,
-                       stdout=file, stderr=file, check=False, timeout=TIMEOUT_SECONDS)  # fmt: skip
+        subprocess.run([*DIES_WITH_US, *qemu], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                       check=False, timeout=TIMEOUT_SECONDS)  # fmt: skip
     disk.unlink()
     text = log.read_text(errors="replace")
     # Without what the kernel says.
