@@ -41,7 +41,7 @@ CLASSES = {
     "LargeSectors": ("newest", [], ["virtio-blk-pci,drive=disk,logical_block_size=4096,physical_block_size=4096"]),
     "Zfs": ("zfs", ["zfs"], ["virtio-blk-pci,drive=disk"]),
 }  # fmt: skip
-NEEDED_BYTES = 6 << 30
+NEEDED_BYTES = 3 << 30
 DISK_BYTES = 8 << 30
 MEMORY = "5G"
 TIMEOUT_SECONDS = 1800
