@@ -121,11 +121,11 @@ class Zfs(Guest):
 
     def test_record_of_a_page(self):
         folder = self.pool("16k")
-        self.assert_is_whole(folder, "fs", "the file system, by journal", FS)
+        self.assert_is_whole(folder, "fs", "the file system by itself", FS)
         self.assert_is_not(folder, "it has only what its file system does by itself, and")
 
     def test_larger_record(self):
-        self.assert_is_whole(self.pool("128k"), "fs", "the file system, by journal", FS)
+        self.assert_is_whole(self.pool("128k"), "fs", "the file system by itself", FS)
 
     def test_smaller_record(self):
         self.assert_is_not(self.pool("8k"), NO_MEANS, FS)

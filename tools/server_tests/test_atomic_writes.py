@@ -291,7 +291,7 @@ class AtomicWrites(Servers):
             "SELECT SUBSTRING_INDEX(path, '/', -1), means FROM information_schema.innodb_atomic_write_files"
             " WHERE path LIKE '%/d/%'").splitlines())  # fmt: skip
         self.assertEqual(means, {"t.ibd": "doublewrite", "u.ibd": "ioctl"})
-        self.assertIn(f"that did as they are page-compressed 0; files opened that keep it "
+        self.assertIn(f"that did as they are page-compressed 0; files opened that are not written whole "
                       f"{status['atomic_write_fallbacks']}", monitor)  # fmt: skip
         # Of each file system once, with the default verbosity.
         log = scratch.log.read_text()
@@ -495,6 +495,35 @@ class AtomicWrites(Servers):
                     if setting == ON:
                         self.assertEqual(status["dblwr_pages_written"], 0)
                     self.assertEqual(scratch.end(), 0)
+
+    def test_changed_below(self):
+        """The storage of a closed file is another, which makes no page whole, when a page of it is due: with ON there
+        is no copy, and the server ends before it writes."""
+        other, plain = self.mount("xfs-reflink"), self.mount("ext4")
+        scratch = self.server(self.mount("xfs-reflink"))
+        directories = f"--innodb-directories={other}"
+        scratch.start(FORK, ON, directories)
+        scratch.sql(FILL + f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{other}'; INSERT INTO d.u VALUES (1);"
+                    + "".join(f"CREATE TABLE d.t{number} (a INT);" for number in range(N_TABLES)))  # fmt: skip
+        self.assertEqual(scratch.end(), 0)
+        # Nothing is flushed before it is asked for.
+        scratch.start(FORK, ON, directories, f"--innodb-open-files={N_TABLES // 4}", "--innodb-idle-flush-pct=0",
+                      "--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0",
+                      "--innodb-adaptive-flushing=OFF", "--innodb-buffer-pool-load-at-startup=OFF")  # fmt: skip
+        scratch.sql("UPDATE d.u SET a = 2;" + "".join(f"SELECT * FROM d.t{number};" for number in range(N_TABLES)))
+        is_open = "SELECT COUNT(*) FROM information_schema.innodb_atomic_write_files WHERE path LIKE '%/d/u.ibd'"
+        self.assertEqual(scratch.sql(is_open), "0")
+        shutil.copytree(other / "d", plain / "d")
+        subprocess.run(["umount", other], check=True)
+        subprocess.run(["mount", "--bind", plain, other], check=True)
+        before = (plain / "d/u.ibd").read_bytes()
+        scratch.client("FLUSH TABLES d.u FOR EXPORT")
+        self.assertEqual(scratch.process.wait(60), ABORTED)
+        self.assertIn(f"as it has to write to '{other}/d/u.ibd'", scratch.log.read_text())
+        self.assertEqual((plain / "d/u.ibd").read_bytes(), before)
+        scratch.start(FORK, AUTO, directories)
+        self.assertEqual(scratch.sql("SELECT a FROM d.u"), "2")
+        self.assertEqual(scratch.end(), 0)
 
     def test_other_doublewrite_folder(self):
         """Old copies are where innodb_doublewrite_dir was before a crash: they are not forgotten."""

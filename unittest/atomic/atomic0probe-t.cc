@@ -129,6 +129,9 @@ TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
     std::ofstream(slaves / minor / "dev") << "250:" << minor << "\n";
   }
   EXPECT_EQ(find().sector_bytes, 4096u);
+  queue("250:8", "dax", "1");
+  EXPECT_EQ(find().sector_bytes, 0u);
+  queue("250:8", "dax", "0");
   queue("250:8", "logical_block_size", "512");
   EXPECT_EQ(find().sector_bytes, 512u);
   /* Of one below nothing is known. */

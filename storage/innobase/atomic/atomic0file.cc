@@ -69,9 +69,9 @@ namespace {
 
 /** What makes pages whole, as the monitor and the error log name it. */
 constexpr const char *MEANS[] = {
-    "the doublewrite buffer",      "directFS's ioctl",
-    "RWF_ATOMIC, by the device",   "RWF_ATOMIC, by copy on write",
-    "the file system, by journal", "the device's sector"};
+    "the doublewrite buffer",    "directFS's ioctl",
+    "RWF_ATOMIC, by the device", "RWF_ATOMIC, by copy on write",
+    "the file system by itself", "the device's sector"};
 static_assert(std::size(MEANS) == static_cast<size_t>(Atomic_means::N));
 
 /** As the status variables name it: Innodb_atomic_write_files_*. */
@@ -598,7 +598,7 @@ void atomic_print(FILE *file) {
   fprintf(file,
           "Pages that did not go through the doublewrite buffer %" PRIu64
           ", that did as they are page-compressed %" PRIu64
-          "; files opened that keep it %" PRIu64 "\n",
+          "; files opened that are not written whole %" PRIu64 "\n",
           stats.doublewrite_avoided, stats.page_compressed, stats.fallbacks);
 
   const std::vector<Open_file> files = open_files();

@@ -142,7 +142,11 @@ bool Atomic_prober::begins_at_multiple(dev_t device,
 }
 
 uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {
-  uint32_t least = queue_value(device, "logical_block_size");
+  /* What takes DAX is memory, which tears a block at any of its lines
+  (Documentation/driver-api/nvdimm/btt.rst). */
+  uint32_t least = queue_value(device, "dax") == 0
+                       ? queue_value(device, "logical_block_size")
+                       : 0;
   if (n_layers == 0) {
     return 0;
   }
