@@ -8,7 +8,8 @@
 --   * the balances' sum is 0, and each account's balance is what the journal says of it;
 --   * a client's journal has the transfers 1 to n, with n what was acknowledged, or one more.
 -- Rows change their length, a transaction in ten is rolled back, rows of some pages each come and go in documents: so that
--- pages are split and merged, freed and used again.
+-- pages are split and merged, freed and used again. Each client makes a table of its own anew now and then, with 4 rows in
+-- one statement: made_<client>, or, while that is dropped, made_<client>_new. So there are files that are new, renamed, gone.
 
 local ffi = require("ffi")
 
@@ -61,7 +62,21 @@ function acknowledge()
    assert(ffi.C.transfers_pwrite(file, value, 8, 0) == 8)
 end
 
+function renew()
+   local name = ("made_%d"):format(client)
+   connection:query(("DROP TABLE IF EXISTS %s_new"):format(name))
+   connection:query(("CREATE TABLE %s_new (id INT PRIMARY KEY, content LONGTEXT NOT NULL)"):format(name))
+   local content = ("REPEAT('%d', %d)"):format(number % 10, sysbench.rand.uniform(1, 30000))
+   connection:query(("INSERT INTO %s_new VALUES (1, %s), (2, %s), (3, %s), (4, %s)"):format(
+      name, content, content, content, content))
+   connection:query(("DROP TABLE IF EXISTS %s"):format(name))
+   connection:query(("RENAME TABLE %s_new TO %s"):format(name, name))
+end
+
 function event()
+   if number % 50 == 0 then
+      renew()
+   end
    local place = sysbench.rand.uniform(1, #TABLES)
    local name = TABLES[place][1]
    local payer = sysbench.rand.uniform(1, sysbench.opt.accounts)
@@ -98,5 +113,8 @@ function cleanup()
    local connection = sysbench.sql.driver():connect()
    for _, name in ipairs({"accounts", "accounts_compressed", "journal", "documents"}) do
       connection:query("DROP TABLE IF EXISTS " .. name)
+   end
+   for client = 1, sysbench.opt.threads do
+      connection:query(("DROP TABLE IF EXISTS made_%d, made_%d_new"):format(client, client))
    end
 end

@@ -7,6 +7,8 @@ from common import DIES_WITH_US, Failure
 from instance import DATABASE
 
 TABLES = ("accounts", "accounts_compressed", "journal", "documents")
+# Of the table that each client makes anew.
+MADE_ROWS = 4
 # Each row that one of them gives says what is wrong. moved is what the journal says of each account.
 STATEMENTS = f"""
 USE {DATABASE};
@@ -56,7 +58,8 @@ def check_start(instance, options):
 def check_data(instance, numbers):
     """What the clients were told, and what one transaction has done, is there as a whole or not at all."""
     try:
-        for table in TABLES:
+        made = [name for (name,) in instance.sql(f"SHOW TABLES IN {DATABASE} LIKE 'made%'")]
+        for table in (*TABLES, *made):
             for _, _, kind, text in instance.sql(f"CHECK TABLE {DATABASE}.{table} EXTENDED"):
                 if kind != "status" or text != "OK":
                     raise Lost(f"CHECK TABLE {table}: {kind}: {text}")
@@ -68,6 +71,11 @@ def check_data(instance, numbers):
             # The one after it may have been committed without an answer.
             if last.get(client, 0) not in (number, number + 1):
                 raise Lost(f"client {client} was told that {number} is committed, and has {last.get(client, 0)}")
+        counts = {name: int(instance.sql(f"SELECT COUNT(*) FROM {DATABASE}.{name}")[0][0]) for name in made}
+        for client, number in last.items():
+            name = f"made_{client}"
+            if number and counts.get(name, counts.get(f"{name}_new")) != MADE_ROWS:
+                raise Lost(f"of {name} and {name}_new one has to have {MADE_ROWS} rows: {counts}")
         instance.stop()
     except Failure as failure:
         raise Lost(f"the server fails: {str(failure)[:MOST_CHARACTERS]}") from None
