@@ -161,9 +161,12 @@ def run_class(name):
     log = LOGS / f"guest-{name}.log"
     LOGS.mkdir(parents=True, exist_ok=True)
     say(f"{name}, in a guest of {kernel.name}")
-    with open(log, "w") as file:
-        subprocess.run([*DIES_WITH_US, *qemu], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                       check=False, timeout=TIMEOUT_SECONDS)  # fmt: skip
+    try:
+        with open(log, "w") as file:
+            subprocess.run([*DIES_WITH_US, *qemu], stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                           check=False, timeout=TIMEOUT_SECONDS)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        say(f"{name}: the guest was ended, as it was not done after {TIMEOUT_SECONDS} s")
     disk.unlink()
     text = log.read_text(errors="replace")
     # Without what the kernel says.

@@ -91,10 +91,13 @@ class LargeSectors(Guest):
 
     DISK = "/dev/vda"
 
-    def test_pages_of_a_sector(self):
+    def test_ext4(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F")
         self.assert_is_whole(folder, "sector", "the device's sector", SMALL_PAGES)
         self.assert_is_not(folder, NO_MEANS)
+
+    def test_xfs(self):
+        self.assert_is_whole(self.formatted("mkfs.xfs", "-q", "-f"), "sector", "the device's sector", SMALL_PAGES)
 
 
 class Zfs(Guest):

@@ -12,6 +12,7 @@ Free Software Foundation. See the file LICENSE.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
@@ -29,6 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t PAGE_BYTES = 16384;
 constexpr long EXT4_MAGIC = 0xef53;
+constexpr long XFS_MAGIC = 0x58465342;
 
 /** A file in the folder for temporary files, and a sysfs and a list of
 mounts that say of it what a test wants. */
@@ -47,6 +49,7 @@ class AtomicProbe : public testing::Test {
     struct statfs system;
     ASSERT_EQ(statfs(m_path.c_str(), &system), 0);
     m_is_ext4 = system.f_type == EXT4_MAGIC;
+    m_has_sectors = m_is_ext4 || system.f_type == XFS_MAGIC;
   }
 
   void TearDown() override { fs::remove_all(m_folder); }
@@ -75,6 +78,8 @@ class AtomicProbe : public testing::Test {
   fs::path m_path;
   std::string m_device;
   bool m_is_ext4;
+  /** Whether it is on a file system whose files lie on its device. */
+  bool m_has_sectors;
 };
 
 TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
@@ -98,6 +103,9 @@ TEST_F(AtomicProbe, DirectIoIsSeen) {
 }
 
 TEST_F(AtomicProbe, TheQueueOfADisk) {
+  if (!m_has_sectors) {
+    GTEST_SKIP() << "neither ext4 nor XFS";
+  }
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   queue(m_device, "logical_block_size", "4096");
   const auto found = find();
@@ -106,6 +114,9 @@ TEST_F(AtomicProbe, TheQueueOfADisk) {
 }
 
 TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
+  if (!m_has_sectors) {
+    GTEST_SKIP() << "neither ext4 nor XFS";
+  }
   /* The kernel's folder of a partition is in that of its disk, and sysfs has a
   link to it. */
   fs::create_directories(m_folder / "sys/dev/block");
@@ -119,6 +130,9 @@ TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
 }
 
 TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
+  if (!m_has_sectors) {
+    GTEST_SKIP() << "neither ext4 nor XFS";
+  }
   queue(m_device, "logical_block_size", "4096");
   queue("250:7", "logical_block_size", "4096");
   queue("250:8", "logical_block_size", "4096");
@@ -139,7 +153,23 @@ TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
   EXPECT_EQ(find().sector_bytes, 0u);
 }
 
+TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
+  const int file = memfd_create("file", 0);
+  ASSERT_GE(file, 0);
+  struct stat status;
+  ASSERT_EQ(fstat(file, &status), 0);
+  queue(std::to_string(major(status.st_dev)) + ":" +
+            std::to_string(minor(status.st_dev)),
+        "logical_block_size", "4096");
+  Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  EXPECT_EQ(prober.find(file, m_path, PAGE_BYTES).sector_bytes, 0u);
+  close(file);
+}
+
 TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
+  if (!m_has_sectors) {
+    GTEST_SKIP() << "neither ext4 nor XFS";
+  }
   queue("250:7", "logical_block_size", "4096");
   const fs::path slave = m_folder / "sys/dev/block" / m_device / "slaves/7";
   fs::create_directories(slave);
@@ -157,6 +187,9 @@ TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
 }
 
 TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
+  if (!m_has_sectors) {
+    GTEST_SKIP() << "neither ext4 nor XFS";
+  }
   /* /proc has no device in sysfs: a file there ends the layers. */
   struct stat status;
   ASSERT_EQ(stat("/proc/version", &status), 0);

@@ -58,7 +58,14 @@ constexpr size_t STATX_UNIT_MAX_OPT = 0xb8;
 
 /** statfs(2): f_type. */
 constexpr long EXT4_MAGIC = 0xef53;
+constexpr long XFS_MAGIC = 0x58465342;
 constexpr long ZFS_MAGIC = 0x2fc12fc1;
+
+/** ioctl_xfs_fsgetxattr(2): FS_IOC_FSGETXATTR, the size of its structure, whose
+first field is the flags, and that of a file on XFS' realtime device. */
+constexpr unsigned long GET_EXTENDED_FLAGS = 0x801c581f;
+constexpr size_t EXTENDED_FLAGS_BYTES = 28;
+constexpr uint32_t REALTIME_FLAG = 0x1;
 
 /** ioctl_iflags(2): FS_IOC_GETFLAGS, and the flag that chattr +j sets. */
 constexpr unsigned long GET_FLAGS = 0x80086601;
@@ -109,7 +116,8 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
     found.device_max_bytes =
         queue_value(status.st_dev, "atomic_write_unit_max_bytes");
   }
-  found.sector_bytes = sector_bytes(status.st_dev, MOST_LAYERS);
+  found.sector_bytes =
+      lies_on_its_device(file) ? sector_bytes(status.st_dev, MOST_LAYERS) : 0;
   found.file_system_bytes = file_system_bytes(
       file, status.st_dev, status.st_blksize, has_no_direct_io);
   return found;
@@ -139,6 +147,19 @@ bool Atomic_prober::begins_at_multiple(dev_t device,
   std::ifstream file{folder_of(device) + "/start"};
   uint64_t start;
   return !(file >> start) || start * 512 % page_bytes == 0;
+}
+
+bool Atomic_prober::lies_on_its_device(int file) {
+  struct statfs system;
+  if (fstatfs(file, &system) != 0) {
+    return false;
+  }
+  if (system.f_type == XFS_MAGIC) {
+    alignas(8) unsigned char flags[EXTENDED_FLAGS_BYTES]{};
+    return ioctl(file, GET_EXTENDED_FLAGS, flags) == 0 &&
+           (number_at(flags, 0) & REALTIME_FLAG) == 0;
+  }
+  return system.f_type == EXT4_MAGIC;
 }
 
 uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {

@@ -62,6 +62,11 @@ class Atomic_prober {
   [[nodiscard]] bool begins_at_multiple(dev_t device,
                                         uint32_t page_bytes) const;
 
+  /** @return whether a file is on the device that fstat() names and no other,
+  written there by the kernel: of ext4, and of XFS but for its realtime device.
+  (f2fs can have more devices, of FUSE a process writes the blocks.) */
+  [[nodiscard]] static bool lies_on_its_device(int file);
+
   /** What a device and all below it write as a whole: a device mapper's, or a
   loop device's, has the logical blocks that it was told, or the largest of
   those below, which may write less at once.
