@@ -7,6 +7,7 @@
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import random
@@ -31,6 +32,7 @@ SCRIPT = REPO / "powercut/transfers.lua"
 # The media are in memory: a thousand cuts shall not wear a disk, nor wait for it.
 FOLDER = Path("/dev/shm") / name_outside("powercut", REPO)
 PROGRAM = BUILD / "fork/release/runtime_output_directory/mysqld"
+# Of the first configuration; the others have the next ones.
 PORT = 13890
 CLIENTS = 8
 # The load runs for some of that time, then the power is cut at one of so many writes of a page or more: in the middle
@@ -59,9 +61,10 @@ def read_configurations():
 class Cases:
     """The cuts of one configuration."""
 
-    def __init__(self, name, configuration, how):
+    def __init__(self, name, configuration, how, port):
         self.name = name
         self.how = how
+        self.port = port
         self.options = configuration["options"]
         self.kind = configuration["filesystem"]
         self.counter = configuration.get("counts")
@@ -74,7 +77,7 @@ class Cases:
         return Storage(self.folder / name, self.kind)
 
     def instance(self, storage):
-        return Instance(self.program, storage.mount / "data", storage.folder, PORT, START_SECONDS)
+        return Instance(self.program, storage.mount / "data", storage.folder, self.port, START_SECONDS)
 
     def sysbench(self, instance):
         options = {"acknowledged": self.places, "threads": CLIENTS, "time": 0}
@@ -168,9 +171,9 @@ def cut(storage, n_writes, page_bytes):
         time.sleep(0.005)
 
 
-def run_configuration(name, configuration, arguments, out):
+def run_configuration(name, configuration, port, arguments, out):
     """Cut as often as asked for, where pages have to be lost until one is; gives whether that is what came of it."""
-    cases = Cases(name, configuration, arguments.how)
+    cases = Cases(name, configuration, arguments.how, port)
     cases.folder.mkdir(parents=True, exist_ok=True)
     loses = configuration["loses"]
     if loses == "pages" and arguments.how == "kill":
@@ -209,8 +212,18 @@ def run(arguments):
     if unknown := set(names) - set(configurations):
         raise Failure(f"{CONFIGURATIONS} has no {', '.join(sorted(unknown))}")
     FOLDER.mkdir(exist_ok=True)
-    with flocked(FOLDER, "cuts the power"), open(arguments.output or os.devnull, "a") as out:
-        wrong = [name for name in names if not run_configuration(name, configurations[name], arguments, out)]
+    with (
+        flocked(FOLDER, "cuts the power"),
+        open(arguments.output or os.devnull, "a") as out,
+        concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool,
+    ):
+        runs = {name: pool.submit(run_configuration, name, configurations[name], PORT + i, arguments, out)
+                for i, name in enumerate(names)}  # fmt: skip
+        try:
+            wrong = [name for name, is_as_it_has_to_be in runs.items() if not is_as_it_has_to_be.result()]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     shutil.rmtree(FOLDER)
     if wrong:
         raise Failure(f"not what has to come of it: {', '.join(wrong)}")
@@ -242,6 +255,7 @@ def command_line():
     cuts.add_argument("--cuts", type=int, default=10, help="for each configuration that must lose nothing")
     cuts.add_argument("--seed", type=int, default=1, help="of the first cut; the next has the next")
     cuts.add_argument("--how", choices=["cut", "kill"], default="cut", help="kill: SIGKILL, and the machine goes on")
+    cuts.add_argument("--jobs", type=int, default=os.cpu_count(), help="configurations at once; 1 GiB of memory each")
     cuts.add_argument("--output", type=Path, help="file that takes a line of JSON for each outcome, at its end")
     cuts.add_argument("--keep", type=Path, help="folder for what is left where something is lost that must not be")
     commands.add_parser("report").add_argument("files", type=Path, nargs="+")

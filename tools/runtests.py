@@ -18,7 +18,10 @@ build/test-logs/.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
+import io
+import multiprocessing
 import os
 import re
 import shutil
@@ -51,6 +54,7 @@ START = time.monotonic()
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
                "spillway.extent_size_clone", "spillway.extent_size_crash", "spillway.extent_size_ddl",
                "spillway.ahead_flush_ddl", "spillway.ahead_flush_delay", "spillway.ahead_flush_stale"]  # fmt: skip
+SERVER_TEST_JOBS = 2 * os.cpu_count()
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.
 BENCH_TESTS = [
@@ -146,23 +150,64 @@ def flush_simulation():
         raise Failure(f"flush_simulation.py has not printed five devices with two servers:\n{output}")
 
 
-def python_tests(folder, names=None):
-    """The tests in a folder, or those named of them, by unittest: each failure is shown with its traceback."""
+def loaded(folder, names):
+    """The tests in a folder, or those named of them."""
+    loader = unittest.TestLoader()
+    suite = loader.discover(str(folder), top_level_dir=str(folder))
+    return loader.loadTestsFromNames(names) if names else suite
+
+
+def tests_of(suite):
+    """Each test in it."""
+    return [test for part in suite for test in (tests_of(part) if isinstance(part, unittest.TestSuite) else [part])]
+
+
+def run_python_tests(folder, names=None):
+    """Run them by unittest; gives how many have passed, and which have failed or were skipped, with why."""
+    text = io.StringIO()
+    result = unittest.TextTestRunner(stream=text, verbosity=1).run(loaded(folder, names))
+    if not result.wasSuccessful():
+        print(text.getvalue(), flush=True)
+    failed, skipped = result.failures + result.errors, result.skipped
+    # One that stands for its class was not run.
+    n_passed = result.testsRun - sum(isinstance(test, unittest.TestCase) for test, _ in failed + skipped)
+    return n_passed, [(test.id(), trace) for test, trace in failed], [(test.id(), why) for test, why in skipped]
+
+
+def run_python_test(folder, name):
+    start = time.monotonic()
+    result = run_python_tests(folder, [name])
+    print(f"   {time.monotonic() - start:4.0f} s  {name}", flush=True)
+    return result
+
+
+def python_tests(folder, names=None, jobs=1):
+    """The tests in a folder, or those named of them, so many at once: each failure is shown with its traceback."""
 
     def part():
-        loader = unittest.TestLoader()
-        suite = loader.discover(str(folder), top_level_dir=str(folder))
-        if names:
-            suite = loader.loadTestsFromNames(names)
-        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(suite)
-        for test, trace in result.failures + result.errors:
-            say_failed(test.id(), why=trace.splitlines()[-1:])
-        bad = len(result.failures) + len(result.errors)
-        for test, why in result.skipped:
-            print(f"skipped: {test.id()}: {why}")
-        return result.testsRun - bad - len(result.skipped), bad, len(result.skipped)
+        if jobs == 1:
+            results = [run_python_tests(folder, names)]
+        else:
+            # Each finds a new environment: what a test sets in its process is not there for the next one.
+            context = multiprocessing.get_context("spawn")
+            with concurrent.futures.ProcessPoolExecutor(jobs, context, max_tasks_per_child=1) as pool:
+                ids = [test.id() for test in tests_of(loaded(folder, names))]
+                results = list(pool.map(run_python_test, [folder] * len(ids), ids))
+        n_passed = sum(result[0] for result in results)
+        failed = [each for result in results for each in result[1]]
+        skipped = [each for result in results for each in result[2]]
+        for test, trace in failed:
+            say_failed(test, why=trace.splitlines()[-1:])
+        for test, why in skipped:
+            print(f"skipped: {test}: {why}")
+        return n_passed, len(failed), len(skipped)
 
     return part
+
+
+def server_tests(names=None):
+    """Each has a server to itself, which waits more than it computes."""
+    return python_tests(TOOLS / "server_tests", names, SERVER_TEST_JOBS)
 
 
 # The presets that this run has built.
@@ -174,7 +219,7 @@ def page_tests(flavor):
 
     def part():
         os.environ["SERVER_TESTS_FLAVOR"] = flavor
-        return python_tests(TOOLS / "server_tests", ["test_doublewrite", "test_atomic_writes"])()
+        return server_tests(["test_doublewrite", "test_atomic_writes"])()
 
     return part
 
@@ -316,7 +361,7 @@ ALL = [
     ("build: stock", build("stock")),
     ("AIO arrays of every shape", one(check_aio_arrays)),
     *mtr_parts("release", long=False),
-    ("server tests", python_tests(TOOLS / "server_tests")),
+    ("server tests", server_tests()),
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
