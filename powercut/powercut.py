@@ -255,7 +255,7 @@ def command_line():
     cuts.add_argument("--cuts", type=int, default=10, help="for each configuration that must lose nothing")
     cuts.add_argument("--seed", type=int, default=1, help="of the first cut; the next has the next")
     cuts.add_argument("--how", choices=["cut", "kill"], default="cut", help="kill: SIGKILL, and the machine goes on")
-    cuts.add_argument("--jobs", type=int, default=os.cpu_count(), help="configurations at once; 1 GiB of memory each")
+    cuts.add_argument("--jobs", type=int, default=os.cpu_count(), help="configurations at once, of 1.5 GiB in /dev/shm")
     cuts.add_argument("--output", type=Path, help="file that takes a line of JSON for each outcome, at its end")
     cuts.add_argument("--keep", type=Path, help="folder for what is left where something is lost that must not be")
     commands.add_parser("report").add_argument("files", type=Path, nargs="+")
