@@ -221,15 +221,14 @@ TEST(AtomicWrite, TheOrderOfTheMeans) {
     found.ioctl_succeeds = false;
     EXPECT_EQ(means(true), Atomic_means::RWF);
     found.device_max_bytes = 0;
-    EXPECT_EQ(means(true), setting == Atomic_writes::ON
-                               ? Atomic_means::RWF_COPY
-                               : Atomic_means::FILE_SYSTEM);
-    found.unit_max_bytes = PAGE_BYTES / 2;
     EXPECT_EQ(means(true), Atomic_means::FILE_SYSTEM);
     EXPECT_EQ(means(false), Atomic_means::SECTOR);
     found.file_system_bytes = PAGE_BYTES / 2;
     EXPECT_EQ(means(true), Atomic_means::SECTOR);
     found.sector_bytes = PAGE_BYTES / 2;
+    EXPECT_EQ(means(true), setting == Atomic_writes::ON ? Atomic_means::RWF_COPY
+                                                        : Atomic_means::NONE);
+    found.unit_max_bytes = PAGE_BYTES / 2;
     EXPECT_EQ(means(true), Atomic_means::NONE);
   }
 }

@@ -31,7 +31,7 @@ enum class Atomic_writes : uint32_t {
 };
 
 /** What makes a page write whole: after a power cut the page is as before or as
-written. In the order in which they are chosen. */
+written. In the order in which they are chosen, but for RWF_COPY, the last. */
 enum class Atomic_means : uint8_t {
   NONE,
   /** The file system's promise for this file, asked for by directFS's ioctl
@@ -200,6 +200,7 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
   /* What is said at the end if nothing holds: the last that nearly did. */
   Atomic_reason reason = Atomic_reason::NOTHING_FOUND;
   const bool units_hold = units_hold_page(found, input.page_bytes);
+  bool copies_hold = false;
 
   if (!found.is_direct) {
     reason = Atomic_reason::NOT_DIRECT;
@@ -212,9 +213,8 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
                                            : Atomic_reason::NOT_TRIED;
   } else if (units_hold && device_holds_page(found, input.page_bytes)) {
     return {Atomic_means::RWF, false, Atomic_reason::WHOLE};
-  } else if (units_hold && is_on) {
-    return {Atomic_means::RWF_COPY, false, Atomic_reason::WHOLE};
   } else if (units_hold) {
+    copies_hold = true;
     reason = Atomic_reason::COPIES_ARE_SLOW;
   }
 
@@ -230,6 +230,10 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
 
   if (found.is_direct && input.page_bytes <= found.sector_bytes) {
     return {Atomic_means::SECTOR, false, Atomic_reason::WHOLE};
+  }
+  /* The last, as the others cost nothing. */
+  if (copies_hold && is_on) {
+    return {Atomic_means::RWF_COPY, false, Atomic_reason::WHOLE};
   }
   return {Atomic_means::NONE, is_on, reason};
 }
