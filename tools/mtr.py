@@ -34,9 +34,12 @@ NOT_AS_ROOT = {f"innodb.{test}" for test in ("blob-crash", "doublewrite_on_to_re
 VARDIR_BYTES = 8 << 30
 # Not tests: mysql-test-run's last look at the servers. Their failures count.
 REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
-# The lines of a failed test that say why, and how many are kept.
+# The lines of a failed test that say why, and how many are kept; of stack traces the first frames, which are those of
+# the thread that failed.
 DETAIL = re.compile(r"^[-+](?![-+])|^mysqltest: |^\S*At line |.*(signal|Assertion|ERROR)")
 WHY_LINES = 8
+FRAME = re.compile(r"^#\d+\s")
+WHY_FRAMES = 16
 RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass|fail|skipped|disabled) \]\s*(.*)$")
 
 
@@ -119,8 +122,11 @@ class Tally:
 
     def detail(self, text):
         """A line that follows a result: of the differences, or an error of mysqltest or the server."""
-        lines = self.why.setdefault(self.speaks_of, []) if self.speaks_of else []
-        if len(lines) < WHY_LINES and DETAIL.match(text):
+        is_frame = bool(FRAME.match(text))
+        if not self.speaks_of or not (is_frame or DETAIL.match(text)):
+            return
+        lines = self.why.setdefault(self.speaks_of, [])
+        if sum(bool(FRAME.match(line)) == is_frame for line in lines) < (WHY_FRAMES if is_frame else WHY_LINES):
             lines.append(text)
 
     def summary(self):

@@ -74,3 +74,21 @@ class List(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+    def test_why_the_server_ended(self):
+        tally = self.tally(
+            "[100%] innodb.a                                 w1  [ fail ]",
+            "Program terminated with signal SIGABRT, Aborted.",
+            *[f"#{n}  0x0000 in frame_{n} ()" for n in range(20)],
+            "Thread 2 (Thread 0x7f (LWP 7)):",
+            *["#1  <signal handler called>"] * 10,
+            "2026-11-25T20:01:00Z 0 [ERROR] [MY-013183] [InnoDB] Assertion failure: buf0buf.cc:7",
+        )
+        self.assertEqual(
+            tally.why["innodb.a"],
+            [
+                "Program terminated with signal SIGABRT, Aborted.",
+                *[f"#{n}  0x0000 in frame_{n} ()" for n in range(16)],
+                "2026-11-25T20:01:00Z 0 [ERROR] [MY-013183] [InnoDB] Assertion failure: buf0buf.cc:7",
+            ],
+        )
