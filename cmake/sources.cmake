@@ -15,6 +15,7 @@ set(spw_innobase_sources
   "${spw_innobase}/flush/flush0disk.cc"
   "${spw_innobase}/flush/flush0round.cc"
   "${spw_innobase}/redo/redo0direct.cc"
+  "${spw_innobase}/redo/redo0resize.cc"
   "${spw_innobase}/stall/stall0stall.cc"
   "${spw_innobase}/status/status0vars.cc")
 target_sources(innobase PRIVATE ${spw_innobase_sources})

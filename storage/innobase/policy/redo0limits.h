@@ -10,7 +10,8 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file policy/redo0limits.h
 Where the age of the last checkpoint makes InnoDB flush at any price, users wait
-and the log writer wait. */
+and the log writer wait; and how these ages may fall when the redo log is made
+smaller. */
 
 #ifndef redo0limits_h
 #define redo0limits_h
@@ -56,6 +57,30 @@ inline Redo_limits redo_limits(const Redo_capacity &capacity) {
   return {.sync_age = less_margin(capacity.adaptive_flush_max_age),
           .max_age = less_margin(capacity.soft_logical_capacity),
           .hard_age = capacity.hard_logical_capacity};
+}
+
+/** How far the age above which the log writer waits may be lowered at once.
+
+A thread that fills the redo log has seen that there is room for what it has
+reserved in the log buffer, and the page cleaners, who make more room, cannot
+flush a page before its redo is written. So what is let in has to fit: a limit
+below it lets nobody write, the page cleaners included, and the server hangs.
+Two things bound what is let in. What threads have reserved, and reserve without
+another look, is no more than the LSN and the margin. What they are let in with
+while the new limit is made known is no more than the soft capacity until now.
+
+@param[in]  wanted  the new hard_logical_capacity
+@param[in]  now     what is in force
+@param[in]  age     of the last checkpoint, to the LSN that is reserved last
+@return the hard_logical_capacity to be in force: what is wanted, or more, but
+never more than now unless that is wanted. A multiple of the block if the ages
+are. */
+inline uint64_t redo_lowered_capacity(uint64_t wanted, const Redo_capacity &now,
+                                      uint64_t age) {
+  const uint64_t reserved = age + now.free_check_margin;
+  return std::max(wanted,
+                  std::min(now.hard_logical_capacity,
+                           std::max(now.soft_logical_capacity, reserved)));
 }
 
 /** @param[in]  part   a part
