@@ -52,7 +52,7 @@ CUTS_TO_LOSE = 10
 def read_configurations():
     content = tomllib.loads(CONFIGURATIONS.read_text())
     for name, one in content["configurations"].items():
-        if unknown := set(one) - {"filesystem", "options", "loses", "counts"}:
+        if unknown := set(one) - {"filesystem", "plain", "options", "loses", "counts"}:
             raise Failure(f"{CONFIGURATIONS}: {name}: nothing is called {', '.join(unknown)}")
         one["options"] = content["options"] | one.get("options", {})
     return content["configurations"]
@@ -67,6 +67,7 @@ class Cases:
         self.port = port
         self.options = configuration["options"]
         self.kind = configuration["filesystem"]
+        self.fixture_options = [f"--plain={configuration['plain']}"] if "plain" in configuration else []
         self.counter = configuration.get("counts")
         self.page_bytes = int(self.options.get("innodb_page_size", "16K").removesuffix("K")) * 1024
         self.program = identify(PROGRAM)
@@ -74,7 +75,7 @@ class Cases:
         self.places = self.folder / "acknowledged"
 
     def storage(self, name):
-        return Storage(self.folder / name, self.kind)
+        return Storage(self.folder / name, self.kind, *self.fixture_options)
 
     def instance(self, storage):
         return Instance(self.program, storage.mount / "data", storage.folder, self.port, START_SECONDS)

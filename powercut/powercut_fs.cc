@@ -12,7 +12,7 @@ Free Software Foundation. See the file LICENSE.
 A file system that loses power.
 
   powercut_fs --store=FOLDER [--atomic-bytes=N] [--cache-bytes=N]
-              [--write-through] MOUNTPOINT
+              [--plain=TEXT] [--write-through] MOUNTPOINT
   powercut_fs --settle=SEED --store=FOLDER [--sector-bytes=N]
 
 What is written to a file is kept as a device's volatile cache keeps it, until
@@ -27,7 +27,8 @@ what it costs is then what FOLDER's device takes.
 
 With --atomic-bytes the files are those of directFS too (seed 004): after ioctl
 0x40049502 with 1 on a file, its writes of at most N bytes survive as a whole or
-not at all. Without it the ioctl fails, as on other file systems.
+not at all. Without it the ioctl fails, as on other file systems; with --plain
+it does so for files whose path has that text.
 
 The power is cut through the file .powercut in MOUNTPOINT. To write "cut" there
 cuts it now; "cut after N writes of B" as the Nth write of B bytes or more from
@@ -112,6 +113,7 @@ struct Settings {
   unsigned long sector_bytes{512};
   unsigned long cache_bytes{64UL << 20};
   unsigned long atomic_bytes{0};
+  char *plain{nullptr};
   int write_through{0};
 } settings;
 
@@ -486,6 +488,15 @@ int fs_fsync(const char *, int, struct fuse_file_info *info) {
   return settings.write_through && fdatasync(file->fd) != 0 ? failed() : 0;
 }
 
+/** @return whether --plain is for a file */
+bool is_plain(const File &file) {
+  return settings.plain != nullptr &&
+         std::filesystem::read_symlink("/proc/self/fd/" +
+                                       std::to_string(file.fd))
+                 .string()
+                 .find(settings.plain) != std::string::npos;
+}
+
 int fs_ioctl(const char *, unsigned number, void *, struct fuse_file_info *info,
              unsigned, void *data) {
   if (is_cut) {
@@ -493,7 +504,7 @@ int fs_ioctl(const char *, unsigned number, void *, struct fuse_file_info *info,
   }
   File *file = file_of(info);
   if (number != IOCTL_ATOMIC_WRITES || settings.atomic_bytes == 0 ||
-      file == nullptr) {
+      file == nullptr || is_plain(*file)) {
     return -ENOTTY;
   }
   file->writes_are_whole = *static_cast<const unsigned *>(data) != 0;
@@ -768,6 +779,7 @@ const struct fuse_opt OPTIONS[] = {OPTION("--store=%s", store),
                                    OPTION("--sector-bytes=%lu", sector_bytes),
                                    OPTION("--cache-bytes=%lu", cache_bytes),
                                    OPTION("--atomic-bytes=%lu", atomic_bytes),
+                                   OPTION("--plain=%s", plain),
                                    OPTION("--write-through", write_through),
                                    FUSE_OPT_END};
 

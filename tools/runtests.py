@@ -239,7 +239,8 @@ def check_patches():
 
 
 # Not those that may lose a page now and then.
-CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "ext4-journal-4k")
+CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "directfs-auto",
+       "ext4-journal-4k")  # fmt: skip
 CUTS = 2
 # Those without copies: a page that is written in part would be lost.
 KILLED = ("ext4-journal-4k", "xfs-rwf", "directfs-ioctl")

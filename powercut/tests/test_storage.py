@@ -175,6 +175,14 @@ class DirectFs(WithStorage):
             n_torn += content.count(b"B") not in (0, 2 * storage.ATOMIC_BYTES)
         self.assertGreater(n_torn, 0)
 
+    def test_files_without_the_ioctl(self):
+        one = self.new(DIRECTFS, "--plain=/plain")
+        with opened(one.mount / "plain.ibd") as plain, opened(one.mount / "other") as other:
+            fcntl.ioctl(other, ATOMIC_WRITES, struct.pack("I", 1))
+            with self.assertRaises(OSError) as caught:
+                fcntl.ioctl(plain, ATOMIC_WRITES, struct.pack("I", 1))
+            self.assertEqual(caught.exception.errno, errno.ENOTTY)
+
     def test_the_ioctl_can_be_taken_back(self):
         with opened(self.file) as file:
             for value in (1, 0):

@@ -16,7 +16,7 @@ from test_atomic_writes import AUTO, FILL, ON
 
 FS = "--innodb-use-atomic-writes-fs=ON"
 SMALL_PAGES = "--innodb-page-size=4096"
-NO_MEANS = "its storage does not write whole pages"
+NO_MEANS = "its storage does not write whole pages of that size"
 
 
 class Guest(test_atomic_writes.Servers):

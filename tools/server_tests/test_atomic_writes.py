@@ -120,7 +120,7 @@ class AtomicWrites(Servers):
         # Where nothing is written whole, and a page that is smaller than a block: refused, and nothing is left.
         result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{ext4}'")
         self.assertRegex(result.stderr, REFUSED)
-        self.assertIn("its storage does not write whole pages", scratch.log.read_text())
+        self.assertIn("its storage does not write whole pages of that size", scratch.log.read_text())
         self.assertEqual(list(ext4.rglob("*.ibd")), [])
         result = scratch.client("CREATE TABLE d.u (a INT) ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 1")
         self.assertRegex(result.stderr, REFUSED)
@@ -296,7 +296,7 @@ class AtomicWrites(Servers):
         # Of each file system once, with the default verbosity.
         log = scratch.log.read_text()
         self.assertEqual(log.count("made whole by directFS's ioctl"), 1)
-        kept = "made whole by the doublewrite buffer, as its storage does not write whole pages"
+        kept = "made whole by the doublewrite buffer, as its storage does not write whole pages of that size"
         self.assertEqual(log.count(kept), 1)
         scratch.end(signal.SIGKILL)
         self.assertIn("cannot be used", self.assert_does_not_start(scratch, ON, *options))

@@ -95,13 +95,19 @@ constexpr const char *REASONS[] = {
     "the kernel says that its file system takes whole writes, and rejected one",
     "its file system may take whole writes, but none could be written to try "
     "it",
-    "its storage does not write whole pages",
+    "its storage does not write whole pages of that size",
     "it is page-compressed"};
 static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
 
 /** @return whether the doublewrite buffer has copies, and not only what tells
 that a page is torn */
 bool has_copies() { return dblwr::is_enabled() && !dblwr::is_reduced(); }
+
+/** @return the end of a sentence that says that pages go through the
+doublewrite buffer with another innodb_use_atomic_writes */
+const char *unless_off() {
+  return has_copies() ? "." : ", if innodb_doublewrite is ON.";
+}
 
 const char *name_of(Atomic_means means) {
   if (means == Atomic_means::NONE && !has_copies()) {
@@ -210,7 +216,7 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
     ib::error() << "innodb_use_atomic_writes = ON: '" << path
                 << "' cannot be used, as its pages of " << page_bytes
                 << " bytes would not be written whole: " << why
-                << ". AUTO uses the doublewrite buffer for it.";
+                << ". AUTO uses the doublewrite buffer for it" << unless_off();
   } else if (is_new && output.means == Atomic_means::RWF_COPY) {
     ib::warn() << "'" << path << "' and what else is on its file system, pages"
                << " of " << page_bytes << " bytes: made whole by "
@@ -279,7 +285,8 @@ std::vector<Open_file> open_files() {
       << ". The storage below has changed. The server stops, as the page is not"
          " in the doublewrite buffer. Start it again: it finds out what the"
          " storage does now; with innodb_use_atomic_writes = OFF it uses the"
-         " doublewrite buffer for all files.";
+         " doublewrite buffer for all files"
+      << unless_off();
 }
 
 constexpr const char *REJECTED = "the kernel has rejected it";
@@ -341,10 +348,13 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
   if (setting() != Atomic_writes::OFF && !has_copies()) {
     ib::warn()
         << "innodb_doublewrite = " << dblwr::Mode::to_string(dblwr::g_mode)
-        << ": where innodb_use_atomic_writes finds nothing that makes"
-           " pages whole, and for page-compressed tables, there are no"
-           " copies of torn pages. ON keeps them there, and costs nothing"
-           " elsewhere.";
+        << ": "
+        << (setting() == Atomic_writes::AUTO
+                ? "where innodb_use_atomic_writes finds nothing that makes"
+                  " pages whole, and for page-compressed tables,"
+                : "for page-compressed tables")
+        << " there are no copies of torn pages. innodb_doublewrite = ON keeps"
+           " them there, and costs nothing elsewhere.";
   }
   if (use_fallocate && *flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC) {
     ib::warn() << "innodb_use_fallocate is OFF, as innodb_flush_method is"
@@ -382,8 +392,8 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
                         "InnoDB: innodb_use_atomic_writes is ON, and pages of"
                         " '%s' would not be written whole: %s. AUTO uses the"
-                        " doublewrite buffer for it.",
-                        path, sentence_of(output.reason));
+                        " doublewrite buffer for it%s",
+                        path, sentence_of(output.reason), unless_off());
   }
   return DB_UNSUPPORTED;
 }
