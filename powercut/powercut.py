@@ -14,6 +14,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from pathlib import Path
@@ -47,6 +48,10 @@ START_SECONDS = 60
 OUTCOMES = 2
 # Where pages have to be lost, so many cuts at the least have to show it.
 CUTS_TO_LOSE = 10
+
+
+# Set when another configuration has failed, or somebody has interrupted: no more cuts begin.
+STOPPING = threading.Event()
 
 
 def read_configurations():
@@ -185,6 +190,8 @@ def run_configuration(name, configuration, port, arguments, out):
     with cases.storage("base") as base:
         cases.prepare(base)
         for i in range(n_cuts):
+            if STOPPING.is_set():
+                raise Failure(f"{name}: stopped after {i} of {n_cuts}")
             for result in cases.one(base, arguments.seed + i):
                 n_outcomes += 1
                 n_lost += result["wrong"] is not None
@@ -223,6 +230,7 @@ def run(arguments):
         try:
             wrong = [name for name, is_as_it_has_to_be in runs.items() if not is_as_it_has_to_be.result()]
         except BaseException:
+            STOPPING.set()
             pool.shutdown(cancel_futures=True)
             raise
     shutil.rmtree(FOLDER)

@@ -12,6 +12,7 @@ Free Software Foundation. See the file LICENSE.
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace spw {
@@ -238,6 +239,12 @@ whatever else is so. */
 TEST(AtomicWrite, WhateverIsFound) {
   size_t n_whole = 0, n_refused = 0, n_doublewrite = 0;
   const uint32_t sizes[] = {0, 512, 4096, 16384, 65536};
+  std::vector<std::pair<uint32_t, uint32_t>> others;
+  for (const uint32_t file_system : sizes) {
+    for (const uint32_t sector : sizes) {
+      others.emplace_back(file_system, sector);
+    }
+  }
 
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
@@ -247,7 +254,7 @@ TEST(AtomicWrite, WhateverIsFound) {
           for (const uint32_t unit_max : sizes) {
             for (const uint32_t unit_max_opt : sizes) {
               for (const uint32_t device : sizes) {
-                for (const uint32_t other : sizes) {
+                for (const auto &[file_system, sector] : others) {
                   Atomic_input input{};
                   input.setting = setting;
                   input.page_bytes = page_bytes;
@@ -261,8 +268,8 @@ TEST(AtomicWrite, WhateverIsFound) {
                                  .unit_max_opt_bytes = unit_max_opt,
                                  .device_max_bytes = device,
                                  .rwf_error = (bits & 16) != 0 ? 0 : EINVAL,
-                                 .file_system_bytes = other,
-                                 .sector_bytes = other};
+                                 .file_system_bytes = file_system,
+                                 .sector_bytes = sector};
                   const auto output = decide_atomic_means(input);
                   const bool is_whole = output.means != Atomic_means::NONE;
                   n_whole += is_whole;
@@ -296,10 +303,14 @@ TEST(AtomicWrite, WhateverIsFound) {
                       break;
                     case Atomic_means::FILE_SYSTEM:
                       ASSERT_TRUE(input.file_system_is_enough);
-                      ASSERT_LE(page_bytes, other);
+                      ASSERT_LE(page_bytes, file_system);
                       break;
                     case Atomic_means::SECTOR:
-                      ASSERT_LE(page_bytes, other);
+                      ASSERT_LE(page_bytes, sector);
+                  }
+                  if (output.means == Atomic_means::RWF_COPY) {
+                    ASSERT_EQ(setting, Atomic_writes::ON);
+                    ASSERT_LT(input.found.is_direct ? sector : 0, page_bytes);
                   }
                   if (output.means != Atomic_means::SECTOR && is_whole) {
                     ASSERT_TRUE(input.is_synced);
