@@ -1,11 +1,13 @@
 """Pages without the doublewrite buffer: on storage that writes them whole, and on none that does not."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,8 @@ RWF_AT_ONCE = 16
 ABORTED = 2
 # Of an inode of ext4: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
 EXTENTS, JOURNAL_DATA = 0x80000, 0x4000
+# statx(2), of Linux 6.11: in the mask, and where the units are, which are two of 4 bytes each.
+STATX_WRITE_ATOMIC, UNITS_AT = 0x10000, 168
 N_TABLES = 60
 FILL = """
 CREATE DATABASE d;
@@ -44,6 +48,15 @@ INSERT INTO d.t (a) VALUES ('a'), ('a'), ('a'), ('a');
 INSERT INTO d.t (a) SELECT x.a FROM d.t x, d.t y, d.t z, d.t v, d.t w;
 """
 ROWS = 4 + 4**5
+
+
+def untorn_writes(path):
+    """What statx() says of untorn writes to a file: whether it claims any, and the smallest and the largest unit."""
+    buffer = ctypes.create_string_buffer(256)
+    if ctypes.CDLL(None).statx(-1, str(path).encode(), 0, STATX_WRITE_ATOMIC, buffer):
+        raise unittest.SkipTest("no statx()")
+    (mask,) = struct.unpack_from("=I", buffer)
+    return bool(mask & STATX_WRITE_ATOMIC), *struct.unpack_from("=2I", buffer, UNITS_AT)
 
 
 class Servers(unittest.TestCase):
@@ -93,6 +106,27 @@ class AtomicWrites(Servers):
         """A file system that the test has to itself, on a loop device with these options."""
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp")))
         return self.enterContext(filesystem.mounted(kind, "2G", folder, *options))
+
+    def test_a_claim_alone(self):
+        """ext4 has statx()'s bit for untorn writes also on a device that has none, with units of 0."""
+        ext4 = self.mount("ext4")
+        (ext4 / "file").touch()
+        claims, *units = untorn_writes(ext4 / "file")
+        if not claims:
+            self.skipTest("ext4 claims nothing on this kernel")
+        self.assertEqual(units, [0, 0])
+        scratch = self.server(ext4)
+        why = "its storage does not write whole pages of that size"
+        ends = {"OFF": ". AUTO uses the doublewrite buffer for it, if innodb_doublewrite is ON.",
+                "ON": ". AUTO uses the doublewrite buffer for it."}  # fmt: skip
+        for doublewrite, end in ends.items():
+            log = self.assert_does_not_start(scratch, ON, f"--innodb-doublewrite={doublewrite}")
+            self.assertIn(f"would not be written whole: {why}{end}\n", log)
+        scratch.start(FORK, AUTO)
+        scratch.sql(FILL)
+        self.check(scratch)
+        means = scratch.sql("SELECT DISTINCT means, reason FROM information_schema.innodb_atomic_write_files")
+        self.assertEqual(means.strip().split("\t"), ["doublewrite", why])
 
     def test_on(self):
         """XFS copies each page. What cannot is refused; what needs the doublewrite buffer has it."""
