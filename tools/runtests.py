@@ -353,7 +353,7 @@ CHECK = [
     ("flush simulation", one(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),
     ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
-    ("storage that loses power", python_tests(REPO / "powercut/tests", ["test_storage"])),
+    ("cuts, and storage that loses power", python_tests(REPO / "powercut/tests", ["test_storage", "test_run"])),
 ]
 ALL = [
     *CHECK,
