@@ -62,19 +62,6 @@ class Tally(unittest.TestCase):
     def test_other_lines(self):
         self.assertEqual(self.tally("Completed: All 4 tests were successful.", "", "w1: [ pass ]").summary(), (0, 0, 0))
 
-
-class List(unittest.TestCase):
-    def test_long(self):
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write("# a comment\n\nmain.a\ninnodb.b long # as it says\ninnodb.long # not\n")
-            file.flush()
-            self.assertEqual(mtr.read_list(Path(file.name), long=False), ["main.a", "innodb.long"])
-            self.assertEqual(mtr.read_list(Path(file.name), long=True), ["main.a", "innodb.b", "innodb.long"])
-
-
-if __name__ == "__main__":
-    unittest.main()
-
     def test_why_the_server_ended(self):
         tally = self.tally(
             "[100%] innodb.a                                 w1  [ fail ]",
@@ -92,3 +79,16 @@ if __name__ == "__main__":
                 "2026-11-25T20:01:00Z 0 [ERROR] [MY-013183] [InnoDB] Assertion failure: buf0buf.cc:7",
             ],
         )
+
+
+class List(unittest.TestCase):
+    def test_long(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("# a comment\n\nmain.a\ninnodb.b long # as it says\ninnodb.long # not\n")
+            file.flush()
+            self.assertEqual(mtr.read_list(Path(file.name), long=False), ["main.a", "innodb.long"])
+            self.assertEqual(mtr.read_list(Path(file.name), long=True), ["main.a", "innodb.b", "innodb.long"])
+
+
+if __name__ == "__main__":
+    unittest.main()
