@@ -648,11 +648,9 @@ waits is lowered now. The caller makes it known, with what follows from it, and
 asks again at its next round if it is more than was wanted. The caller holds the
 mutexes of the redo log's files and of its limits, or InnoDB is being started.
 @param[in]  wanted  the new one, bytes of LSN, a multiple of the block
-@param[in]  hard    the one in force; 0 if there is none yet
-@param[in]  soft    the age in force up to which others may fill the redo log
 @return the one to be in force, a multiple of the block: no redo that threads
 have been let in with is beyond it */
-lsn_t redo_lower_capacity(lsn_t wanted, lsn_t hard, lsn_t soft);
+lsn_t redo_lower_capacity(lsn_t wanted);
 
 /* Direct I/O for the redo log: redo/redo0direct.cc */
 

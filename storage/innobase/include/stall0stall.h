@@ -99,6 +99,9 @@ struct Redo_fill {
   Redo_limits limits;
 };
 
+/** @return the ages in force; all 0 before the redo log is open */
+Redo_capacity redo_capacity();
+
 /** @return how full the redo log is */
 Redo_fill redo_fill();
 

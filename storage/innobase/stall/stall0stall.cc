@@ -257,6 +257,17 @@ uint64_t flush_list_batches() {
   return s_flush_list_batches.load(std::memory_order_relaxed);
 }
 
+Redo_capacity redo_capacity() {
+  if (log_sys == nullptr) {
+    return {};
+  }
+  const Log_files_capacity &capacity = log_sys->m_capacity;
+  return {.adaptive_flush_max_age = capacity.adaptive_flush_max_age(),
+          .soft_logical_capacity = capacity.soft_logical_capacity(),
+          .hard_logical_capacity = capacity.hard_logical_capacity(),
+          .free_check_margin = log_free_check_margin(*log_sys)};
+}
+
 Redo_fill redo_fill() {
   Redo_fill fill;
 
@@ -269,13 +280,7 @@ Redo_fill redo_fill() {
   fill.lsn_flushed = log_sys->flushed_to_disk_lsn.load();
   fill.lsn_current = log_get_lsn(*log_sys);
   fill.age = fill.lsn_current - fill.lsn_last_checkpoint;
-
-  const Log_files_capacity &capacity = log_sys->m_capacity;
-  fill.limits =
-      redo_limits({.adaptive_flush_max_age = capacity.adaptive_flush_max_age(),
-                   .soft_logical_capacity = capacity.soft_logical_capacity(),
-                   .hard_logical_capacity = capacity.hard_logical_capacity(),
-                   .free_check_margin = log_free_check_margin(*log_sys)});
+  fill.limits = redo_limits(redo_capacity());
   return fill;
 }
 
