@@ -27,7 +27,11 @@ A tablespace that is extended online, step by step. */
 #include "log0buf.h"
 #include "log0chkp.h"
 #include "mtr0mtr.h"
+#include "mysqld_error.h"
+#include "os0file.h"
 #include "policy/extend0size.h"
+#include "spw0hook.h"
+#include "sql/sql_error.h"
 #include "srv0srv.h"
 #include "stall0stall.h"
 #include "ut0byte.h"
@@ -68,6 +72,34 @@ uint64_t read_bytes() { return srv_stats.data_read; }
 constexpr std::chrono::milliseconds REST_SLICE{20};
 
 }  // namespace
+
+void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
+  if (file->space->purpose != FIL_TYPE_TABLESPACE ||
+      srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC) {
+    return;
+  }
+  os_file_flush(file->handle);
+  /* Fil_shard::space_flush() finds nothing left to sync. */
+  file->flush_size = file->size + n_pages_added;
+}
+
+const char *extend_sync_warning() {
+  return srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC &&
+                 !tbsp_extend_and_initialize
+             ? "With innodb_flush_method = O_DIRECT_NO_FSYNC and"
+               " innodb_extend_and_initialize = OFF a power cut can lose"
+               " committed rows: a page that is written to preallocated space"
+               " is durable only after a sync of its file, and the file is not"
+               " synced. Set innodb_extend_and_initialize = ON, or"
+               " innodb_flush_method = O_DIRECT."
+             : nullptr;
+}
+
+void warn_extend_and_initialize(THD *thd) {
+  if (const char *const warning = extend_sync_warning()) {
+    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR, warning);
+  }
+}
 
 bool extend_is_ours(uint32_t space_id) {
   return !fsp_is_system_or_temp_tablespace(space_id) &&

@@ -403,6 +403,9 @@ void start() {
 }  // namespace
 
 void extend_ahead_start() {
+  if (const char *const warning = extend_sync_warning()) {
+    ib::warn() << warning;
+  }
   if (srv_force_recovery > 0) {
     return;
   }

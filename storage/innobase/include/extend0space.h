@@ -125,6 +125,10 @@ for an idle moment of a file that is renamed, with latches held.
 [[nodiscard]] Extend_status extend_step(Extender extender, uint32_t space_id,
                                         uint64_t target, uint64_t *size);
 
+/** @return what to warn of if innodb_extend_and_initialize and
+innodb_flush_method together can lose committed rows; nullptr if they cannot */
+const char *extend_sync_warning();
+
 /** Have the redo log of all steps so far on disk: what they added is there
 after a crash. */
 void extend_make_durable();

@@ -696,6 +696,21 @@ class Redo_buffer {
   bool m_is_read{false};
 };
 
+/* Extended data files: extend/extend0space.cc */
+
+/** Sync a data file that this thread has extended, before other threads learn
+its new size: with innodb_flush_method = O_DIRECT_NO_FSYNC, which syncs a file
+only when its size changes. Otherwise does nothing. The caller holds no latch of
+the file system.
+@param[in,out]  file           the file
+@param[in]      n_pages_added  by how much its size is about to grow */
+void sync_extended_file(fil_node_t *file, uint32_t n_pages_added);
+
+/** innodb_extend_and_initialize has been set: warn the session if that value can
+lose committed rows.
+@param[in,out]  thd  the session */
+void warn_extend_and_initialize(THD *thd);
+
 /* Extending ahead: extend/extend0thread.cc */
 
 /** InnoDB is open for work: start the thread that extends data files ahead, if
