@@ -13,9 +13,13 @@ What is locked while a data file is extended for others to have room. */
 
 #include "sql/sql_extent_lock.h"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "extend0space.h"
 #include "my_sys.h"
@@ -53,6 +57,49 @@ MDL_request request(MDL_key::enum_mdl_namespace key, const char *schema,
   MDL_request made;
   MDL_REQUEST_INIT(&made, key, schema, name, type, duration);
   return made;
+}
+
+/**
+  Take locks, all of them or none. While this waits for one it holds none of the
+  others, so that the wait holds up no session that needs those.
+
+  @param thd        the session
+  @param requests   the locks; the first is waited for first
+  @param timeout_s  how long to wait: seconds
+
+  @returns true after an error, which is reported
+*/
+bool acquire_together(THD *thd, std::span<MDL_request> requests,
+                      ulong timeout_s) {
+  using std::chrono::steady_clock;
+
+  MDL_context &context = thd->mdl_context;
+  const MDL_savepoint savepoint = context.mdl_savepoint();
+  const auto begin = steady_clock::now();
+  for (;;) {
+    MDL_request *busy = nullptr;
+    for (MDL_request &one : requests) {
+      one.ticket = nullptr;
+      if (context.try_acquire_lock(&one)) {
+        return true;
+      }
+      if (one.ticket == nullptr) {
+        busy = &one;
+        break;
+      }
+    }
+    if (busy == nullptr) {
+      return false;
+    }
+    context.rollback_to_savepoint(savepoint);
+    const auto waited_s = static_cast<ulong>(
+        std::chrono::floor<std::chrono::seconds>(steady_clock::now() - begin)
+            .count());
+    if (context.acquire_lock(busy, timeout_s - std::min(timeout_s, waited_s))) {
+      return true;
+    }
+    context.rollback_to_savepoint(savepoint);
+  }
 }
 
 /* The tablespace's ID, from its entry in the data dictionary. */
@@ -172,15 +219,13 @@ Extent_lock find_entry(THD *thd, Extent_tablespace *found) {
 
 /* What the table says of the tablespace; its locks are left to the caller. */
 Extent_lock find_table(THD *thd, Extent_tablespace *found) {
-  MDL_request schema = request(MDL_key::SCHEMA, found->schema.c_str(), "",
-                               MDL_INTENTION_EXCLUSIVE);
-  MDL_request table = request(MDL_key::TABLE, found->schema.c_str(),
-                              found->table.c_str(), MDL_SHARED);
-  const ulong timeout_s = thd->variables.lock_wait_timeout;
+  MDL_request requests[] = {request(MDL_key::TABLE, found->schema.c_str(),
+                                    found->table.c_str(), MDL_SHARED),
+                            request(MDL_key::SCHEMA, found->schema.c_str(), "",
+                                    MDL_INTENTION_EXCLUSIVE)};
   const dd::cache::Dictionary_client::Auto_releaser releaser(thd->dd_client());
   const dd::Table *entry = nullptr;
-  if (thd->mdl_context.acquire_lock(&schema, timeout_s) ||
-      thd->mdl_context.acquire_lock(&table, timeout_s) ||
+  if (acquire_together(thd, requests, thd->variables.lock_wait_timeout) ||
       thd->dd_client()->acquire(dd::String_type{found->schema.c_str()},
                                 dd::String_type{found->table.c_str()},
                                 &entry)) {
@@ -230,28 +275,23 @@ Extent_lock Extent_step_locks::acquire(const Extent_tablespace &tablespace,
   if (m_thd->global_read_lock.can_acquire_protection()) {
     return Extent_lock::FAILED;
   }
-  MDL_request global =
-      request(MDL_key::GLOBAL, "", "", MDL_INTENTION_EXCLUSIVE, MDL_STATEMENT);
-  MDL_request backup =
-      request(MDL_key::BACKUP_LOCK, "", "", MDL_INTENTION_EXCLUSIVE);
-  MDL_request schema = request(MDL_key::SCHEMA, tablespace.schema.c_str(), "",
-                               MDL_INTENTION_EXCLUSIVE);
-  MDL_request table = request(MDL_key::TABLE, tablespace.schema.c_str(),
-                              tablespace.table.c_str(), MDL_SHARED_WRITE);
-  MDL_request own = request(MDL_key::TABLESPACE, "", tablespace.name.c_str(),
-                            MDL_INTENTION_EXCLUSIVE);
-  MDL_request_list requests;
-  requests.push_front(&global);
-  requests.push_front(&backup);
+  std::vector<MDL_request> requests;
   if (tablespace.table.empty()) {
-    requests.push_front(&own);
+    requests.push_back(request(MDL_key::TABLESPACE, "", tablespace.name.c_str(),
+                               MDL_INTENTION_EXCLUSIVE));
   } else {
     /* Not the tablespace's: a rebuild has that when it waits for the table's.
      */
-    requests.push_front(&schema);
-    requests.push_front(&table);
+    requests.push_back(request(MDL_key::TABLE, tablespace.schema.c_str(),
+                               tablespace.table.c_str(), MDL_SHARED_WRITE));
+    requests.push_back(request(MDL_key::SCHEMA, tablespace.schema.c_str(), "",
+                               MDL_INTENTION_EXCLUSIVE));
   }
-  if (m_thd->mdl_context.acquire_locks(&requests, timeout_s)) {
+  requests.push_back(
+      request(MDL_key::BACKUP_LOCK, "", "", MDL_INTENTION_EXCLUSIVE));
+  requests.push_back(
+      request(MDL_key::GLOBAL, "", "", MDL_INTENTION_EXCLUSIVE, MDL_STATEMENT));
+  if (acquire_together(m_thd, requests, timeout_s)) {
     return Extent_lock::FAILED;
   }
   return extend_is_called(tablespace.space_id, tablespace.opened_as.c_str()) &&

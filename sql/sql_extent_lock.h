@@ -94,6 +94,8 @@ class Extent_step_locks {
 
   /**
     Also waits for FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP.
+    Holds none of the locks while it waits for one: a table that is locked for
+    long holds up no backup.
 
     @param tablespace  what find_extent_tablespace() has found
     @param timeout_s   how long to wait: seconds; 0 not to
