@@ -9,15 +9,16 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file sql/sql_extent_size.cc
-ALTER TABLESPACE ... SET EXTENT_SIZE (seed 002). In bounded steps: between them
-the statement holds no lock at all, so that whoever wants to drop, truncate or
-rebuild the table, or to lock the instance, is let through. */
+ALTER TABLESPACE ... SET EXTENT_SIZE. In bounded steps: between them the
+statement holds no lock, so that sessions that drop, truncate or rebuild the
+table, or lock the instance, get through. */
 
 #include "sql/sql_extent_size.h"
 
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "extend0space.h"
@@ -53,6 +54,10 @@ void register_stage() {
   });
 }
 
+/** How often the statement looks its tablespace up, while other statements
+drop, truncate, rebuild or rename it. */
+constexpr int LOOK_UPS_MAX = 10;
+
 class Sql_cmd_set_extent_size : public Sql_cmd {
  public:
   Sql_cmd_set_extent_size(const LEX_STRING &name, ulonglong asked,
@@ -67,10 +72,15 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
 
  private:
   bool find(THD *thd, Extent_tablespace *tablespace) const;
-  bool is_refused(Extend_status status) const;
+  bool look_up(THD *thd, Extent_tablespace *tablespace,
+               Extend_space *space) const;
   bool decide(const Extend_space &space, Extend_target *target) const;
+  bool grow(THD *thd, const Extent_tablespace &tablespace,
+            const Extend_space &space, const Extend_target &target) const;
   bool extend(THD *thd, const Extent_tablespace &tablespace,
-              const Extend_space &space, uint64_t target, uint64_t *size) const;
+              const Extend_space &space, const Extend_room &room,
+              Extend_reservation *reservation, uint64_t target,
+              uint64_t *size) const;
 
   const LEX_STRING m_name;
   const ulonglong m_asked;
@@ -89,18 +99,7 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
   Extent_tablespace tablespace;
   Extend_space space{};
   Extend_target target{};
-  if (find(thd, &tablespace)) {
-    return true;
-  }
-  Extend_status status = extend_look(tablespace.space_id, &space);
-  if (status == Extend_status::GONE) {
-    /* It was dropped or truncated while its locks were waited for. */
-    if (find(thd, &tablespace)) {
-      return true;
-    }
-    status = extend_look(tablespace.space_id, &space);
-  }
-  if (is_refused(status) || decide(space, &target)) {
+  if (look_up(thd, &tablespace, &space) || decide(space, &target)) {
     return true;
   }
   bool is_failed = false;
@@ -111,29 +110,7 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
                         ulonglong{space.size / space.page_bytes},
                         ulonglong{space.size}, m_name.str);
   } else {
-    if (tablespace.is_page_compressed) {
-      push_warning_printf(
-          thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-          "What is allocated ahead of page-compressed pages is given back as"
-          " they are written: tablespace `%s`",
-          m_name.str);
-    }
-    if (target.is_little_left) {
-      push_warning_printf(
-          thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-          "%llu bytes of the file system's %llu will be left: a server that"
-          " cannot write its logs stops",
-          ulonglong{space.disk->free - target.needed},
-          ulonglong{space.disk->size});
-    }
-    uint64_t size = space.size;
-    is_failed = extend(thd, tablespace, space, target.bytes, &size);
-    push_warning_printf(
-        thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
-        "It had %llu pages, %llu bytes, and has %llu pages, %llu bytes:"
-        " tablespace `%s`",
-        ulonglong{space.size / space.page_bytes}, ulonglong{space.size},
-        ulonglong{size / space.page_bytes}, ulonglong{size}, m_name.str);
+    is_failed = grow(thd, tablespace, space, target);
   }
   /* Also of what another session's statement has added, if it is said to be
   there. */
@@ -146,6 +123,116 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
   }
   my_ok(thd);
   return false;
+}
+
+bool Sql_cmd_set_extent_size::grow(THD *thd,
+                                   const Extent_tablespace &tablespace,
+                                   const Extend_space &space,
+                                   const Extend_target &target) const {
+  if (m_is_pages) {
+    push_warning_printf(
+        thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+        "EXTENT_SIZE = %llu has no unit and counts pages: the file grows to"
+        " %llu bytes (%llu MiB). A number with K, M, G or T counts bytes:"
+        " tablespace `%s`",
+        m_asked, ulonglong{target.bytes}, ulonglong{target.bytes >> 20},
+        m_name.str);
+  }
+  if (const char *const warning = extend_sync_warning()) {
+    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR, warning);
+  }
+  if (tablespace.is_page_compressed) {
+    push_warning_printf(
+        thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+        "What is allocated ahead of page-compressed pages is given back as"
+        " they are written: tablespace `%s`",
+        m_name.str);
+  }
+  std::optional<Extend_reservation> reservation;
+  if (const auto disk = extend_disk(tablespace.space_id)) {
+    reservation.emplace(disk->id, target.needed);
+  }
+  Extend_room room{};
+  if (const auto disk = extend_disk(tablespace.space_id)) {
+    room = decide_extend_room({.disk_free = disk->free,
+                               .disk_bytes = disk->size,
+                               .reserved = disk->reserved});
+    if (!room.is_enough) {
+      my_printf_error(
+          ER_RECORD_FILE_FULL,
+          "EXTENT_SIZE needs %llu bytes more. The file system has %llu bytes"
+          " free. Other statements have still to take %llu of them, and at "
+          "least"
+          " %llu stay free: tablespace `%s`",
+          MYF(0), ulonglong{target.needed}, ulonglong{disk->free},
+          ulonglong{disk->reserved - target.needed}, ulonglong{room.kept},
+          m_name.str);
+      return true;
+    }
+    if (room.is_little_left) {
+      push_warning_printf(
+          thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+          "%llu bytes of the file system's %llu will be left: a server that"
+          " cannot write its logs stops",
+          ulonglong{room.left}, ulonglong{disk->size});
+    }
+  }
+  uint64_t size = space.size;
+  const bool is_failed =
+      extend(thd, tablespace, space, room,
+             reservation ? &*reservation : nullptr, target.bytes, &size);
+  push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
+                      "It had %llu pages, %llu bytes, and has %llu pages, %llu"
+                      " bytes: tablespace `%s`",
+                      ulonglong{space.size / space.page_bytes},
+                      ulonglong{space.size}, ulonglong{size / space.page_bytes},
+                      ulonglong{size}, m_name.str);
+  return is_failed;
+}
+
+bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
+                                      Extend_space *space) const {
+  for (int n = 0; n < LOOK_UPS_MAX; ++n) {
+    if (find(thd, tablespace)) {
+      return true;
+    }
+    switch (extend_look(tablespace->space_id, space)) {
+      case Extend_status::DONE:
+        return false;
+      case Extend_status::NOT_OURS:
+        my_printf_error(
+            ER_WRONG_TABLESPACE_NAME,
+            "SET EXTENT_SIZE is for tablespaces of tables and for general ones;"
+            " this one grows by rules of its own: `%s`",
+            MYF(0), m_name.str);
+        return true;
+      case Extend_status::READ_ONLY:
+        my_error(ER_INNODB_READ_ONLY, MYF(0));
+        return true;
+      case Extend_status::FORCED_RECOVERY:
+        my_error(ER_INNODB_FORCED_RECOVERY, MYF(0));
+        return true;
+      case Extend_status::GONE:
+      case Extend_status::FAILED:
+      case Extend_status::SHRUNK:
+        break;
+    }
+    /* No other statement drops or renames it while find() looks. */
+    if (tablespace->opened_as.empty()) {
+      my_printf_error(
+          ER_TABLESPACE_MISSING,
+          "Its file is not open, or missing. Files are opened late"
+          " with innodb_validate_tablespace_paths = OFF: read from a"
+          " table of it first; tablespace `%s`",
+          MYF(0), m_name.str);
+      return true;
+    }
+  }
+  my_printf_error(ER_TABLESPACE_MISSING,
+                  "Other statements dropped, truncated, rebuilt or renamed it"
+                  " at each of %d look-ups. Try again: tablespace `%s`",
+                  MYF(0), LOOK_UPS_MAX, m_name.str);
+  return true;
 }
 
 bool Sql_cmd_set_extent_size::find(THD *thd,
@@ -173,45 +260,14 @@ bool Sql_cmd_set_extent_size::find(THD *thd,
   return true;
 }
 
-bool Sql_cmd_set_extent_size::is_refused(Extend_status status) const {
-  switch (status) {
-    case Extend_status::DONE:
-      return false;
-    case Extend_status::NOT_OURS:
-      my_printf_error(ER_WRONG_TABLESPACE_NAME,
-                      "SET EXTENT_SIZE is for tablespaces of tables and for"
-                      " general ones; this one grows by rules of its own: `%s`",
-                      MYF(0), m_name.str);
-      break;
-    case Extend_status::READ_ONLY:
-      my_error(ER_INNODB_READ_ONLY, MYF(0));
-      break;
-    case Extend_status::FORCED_RECOVERY:
-      my_error(ER_INNODB_FORCED_RECOVERY, MYF(0));
-      break;
-    case Extend_status::GONE:
-    case Extend_status::FAILED:
-      my_printf_error(ER_TABLESPACE_MISSING,
-                      "Its file is not open: read from a table of it first, as"
-                      " files are opened late with"
-                      " innodb_validate_tablespace_paths=OFF; tablespace `%s`",
-                      MYF(0), m_name.str);
-      break;
-  }
-  return true;
-}
-
 bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
                                      Extend_target *target) const {
-  *target = decide_extend_target(
-      {.asked = m_asked,
-       .is_pages = m_is_pages,
-       .page_bytes = space.page_bytes,
-       .extent_bytes = space.extent_bytes,
-       .size = space.size,
-       .size_max = space.size_max,
-       .disk_free = space.disk ? space.disk->free : UINT64_MAX,
-       .disk_bytes = space.disk ? space.disk->size : UINT64_MAX});
+  *target = decide_extend_target({.asked = m_asked,
+                                  .is_pages = m_is_pages,
+                                  .page_bytes = space.page_bytes,
+                                  .extent_bytes = space.extent_bytes,
+                                  .size = space.size,
+                                  .size_max = space.size_max});
   switch (target->reason) {
     case Extend_target_reason::GROW:
     case Extend_target_reason::LARGE_ENOUGH:
@@ -221,28 +277,22 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
                       MYF(0));
       return true;
     case Extend_target_reason::BEYOND_LIMIT:
-      my_printf_error(ER_DATA_OUT_OF_RANGE,
-                      "EXTENT_SIZE is at most %llu pages, %llu bytes, for"
-                      " tablespace `%s`",
-                      MYF(0), ulonglong{space.size_max / space.page_bytes},
-                      ulonglong{space.size_max}, m_name.str);
-      return true;
-    case Extend_target_reason::NO_ROOM:
       break;
   }
-  my_printf_error(
-      ER_RECORD_FILE_FULL,
-      "%llu bytes more are needed for this EXTENT_SIZE, and the file"
-      " system has %llu free: tablespace `%s`",
-      MYF(0), ulonglong{target->needed}, ulonglong{space.disk->free},
-      m_name.str);
+  my_printf_error(ER_DATA_OUT_OF_RANGE,
+                  "EXTENT_SIZE is at most %llu pages, %llu bytes, for"
+                  " tablespace `%s`",
+                  MYF(0), ulonglong{space.size_max / space.page_bytes},
+                  ulonglong{space.size_max}, m_name.str);
   return true;
 }
 
 bool Sql_cmd_set_extent_size::extend(THD *thd,
                                      const Extent_tablespace &tablespace,
-                                     const Extend_space &space, uint64_t target,
-                                     uint64_t *size) const {
+                                     const Extend_space &space,
+                                     const Extend_room &room,
+                                     Extend_reservation *reservation,
+                                     uint64_t target, uint64_t *size) const {
   register_stage();
   THD_STAGE_INFO(thd, stage_extent_size);
   const auto pages = [&space](uint64_t bytes) {
@@ -265,11 +315,24 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
         return true;
       }
       const uint64_t before = *size;
+      const uint64_t next = pace.next(before, target);
+      const auto disk = extend_disk(tablespace.space_id);
+      if (lock == Extent_lock::DONE && disk &&
+          !extend_may_step(room, next - before, disk->free)) {
+        my_printf_error(
+            ER_RECORD_FILE_FULL,
+            "Stopped at %llu pages, %llu bytes: the file system has %llu bytes"
+            " free, and %llu stay free for logs and temporary files; tablespace"
+            " `%s`",
+            MYF(0), pages(*size), ulonglong{*size}, ulonglong{disk->free},
+            ulonglong{room.kept}, m_name.str);
+        return true;
+      }
       const auto begin = std::chrono::steady_clock::now();
       const Extend_status status =
           lock == Extent_lock::DONE
-              ? extend_step(Extender::STATEMENT, tablespace.space_id,
-                            pace.next(*size, target), size)
+              ? extend_step(Extender::STATEMENT, tablespace.space_id, next,
+                            size)
               : Extend_status::GONE;
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begin;
@@ -278,6 +341,13 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
                         "Dropped, truncated, rebuilt or renamed when it had"
                         " %llu pages, %llu bytes: tablespace `%s`",
                         MYF(0), pages(*size), ulonglong{*size}, m_name.str);
+        return true;
+      }
+      if (status == Extend_status::SHRUNK) {
+        my_printf_error(ER_TABLESPACE_MISSING,
+                        "Another file was imported in its place when it had"
+                        " %llu pages, %llu bytes: tablespace `%s`",
+                        MYF(0), pages(before), ulonglong{before}, m_name.str);
         return true;
       }
       if (status == Extend_status::FAILED) {
@@ -289,6 +359,9 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       }
       step_s = took.count();
       pace.took(*size - before, step_s);
+    }
+    if (reservation != nullptr) {
+      reservation->set(target - std::min(*size, target));
     }
     /* Others may extend it, too. A wait for a lock has begun the stage anew. */
     mysql_stage_set_work_estimated(thd->m_stage_progress_psi,

@@ -20,15 +20,13 @@ namespace {
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
-/* A file of 16 KiB pages, and a disk with room. */
+/* A file of 16 KiB pages. */
 constexpr Extend_target_input INPUT{.asked = 64 * MIB,
                                     .is_pages = false,
                                     .page_bytes = 16384,
                                     .extent_bytes = MIB,
                                     .size = 10 * MIB,
-                                    .size_max = 64 * 1024 * GIB,
-                                    .disk_free = GIB,
-                                    .disk_bytes = 10 * GIB};
+                                    .size_max = 64 * 1024 * GIB};
 
 TEST(ExtendTarget, BytesAreBytesAndPagesArePages) {
   Extend_target target = decide_extend_target(INPUT);
@@ -66,7 +64,6 @@ TEST(ExtendTarget, ALargeFileIsLeftAlone) {
   Extend_target_input input = INPUT;
   for (const uint64_t asked : {uint64_t{1}, 9 * MIB + 1, 10 * MIB}) {
     input.asked = asked;
-    input.disk_free = 0;
     const Extend_target target = decide_extend_target(input);
     EXPECT_EQ(target.reason, Extend_target_reason::LARGE_ENOUGH);
     EXPECT_EQ(target.bytes, 10 * MIB);
@@ -93,27 +90,68 @@ TEST(ExtendTarget, Refusals) {
               Extend_target_reason::BEYOND_LIMIT);
   }
   input.asked = INPUT.size_max / 16384;
-  input.disk_free = UINT64_MAX;
   EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
 }
 
-TEST(ExtendTarget, TheDiskHasRoomOrHasNot) {
-  Extend_target_input input = INPUT;
-  input.disk_free = 54 * MIB;
-  EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
-  input.disk_free = 54 * MIB - 1;
-  const Extend_target target = decide_extend_target(input);
-  EXPECT_EQ(target.reason, Extend_target_reason::NO_ROOM);
-  EXPECT_EQ(target.needed, 54 * MIB);
+/* The headroom of such a file system is 512 MiB. */
+constexpr Extend_room_input ROOM{
+    .disk_free = 10 * GIB, .disk_bytes = 10 * GIB, .reserved = GIB};
+
+TEST(ExtendRoom, AStatementWithoutNeedForTheHeadroomLeavesIt) {
+  Extend_room_input input = ROOM;
+  input.disk_free = GIB + 512 * MIB;
+  const Extend_room room = decide_extend_room(input);
+  EXPECT_TRUE(room.is_enough);
+  EXPECT_FALSE(room.is_little_left);
+  EXPECT_EQ(room.left, 512 * MIB);
+  EXPECT_EQ(room.kept, 512 * MIB);
 }
 
-TEST(ExtendTarget, LittleIsLeftForOthers) {
-  Extend_target_input input = INPUT;
-  input.disk_free = 54 * MIB + 512 * MIB;
-  EXPECT_FALSE(decide_extend_target(input).is_little_left);
-  input.disk_free -= 1;
-  EXPECT_TRUE(decide_extend_target(input).is_little_left);
-  EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
+TEST(ExtendRoom, AStatementThatAsksForTheHeadroomGetsMostOfIt) {
+  Extend_room_input input = ROOM;
+  for (const uint64_t left : {512 * MIB - 1, 52 * MIB}) {
+    input.disk_free = GIB + left;
+    const Extend_room room = decide_extend_room(input);
+    EXPECT_TRUE(room.is_enough);
+    EXPECT_TRUE(room.is_little_left);
+    EXPECT_EQ(room.left, left);
+    EXPECT_EQ(room.kept / MIB, 51u);
+  }
+}
+
+TEST(ExtendRoom, NoStatementFillsTheDisk) {
+  Extend_room_input input = ROOM;
+  for (const uint64_t left : {51 * MIB, uint64_t{0}}) {
+    input.disk_free = GIB + left;
+    EXPECT_FALSE(decide_extend_room(input).is_enough);
+  }
+  for (const uint64_t free : {GIB - 1, uint64_t{0}}) {
+    input.disk_free = free;
+    EXPECT_FALSE(decide_extend_room(input).is_enough);
+    EXPECT_EQ(decide_extend_room(input).left, 0u);
+  }
+}
+
+TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
+  Extend_room_input input = ROOM;
+  input.reserved = 7 * GIB;
+  EXPECT_TRUE(decide_extend_room(input).is_enough);
+  /* Before the first one's first step, and before its last. */
+  for (const uint64_t first : {7 * GIB, MIB}) {
+    input.disk_free = 3 * GIB + first;
+    input.reserved = 7 * GIB + first;
+    EXPECT_FALSE(decide_extend_room(input).is_enough);
+  }
+}
+
+TEST(ExtendRoom, AStepLeavesWhatIsKept) {
+  const Extend_room room = decide_extend_room(ROOM);
+  ASSERT_EQ(room.kept, 512 * MIB);
+  EXPECT_TRUE(extend_may_step(room, 64 * MIB, 576 * MIB));
+  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 576 * MIB - 1));
+  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 63 * MIB));
+  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 0));
+  EXPECT_FALSE(extend_may_step({}, 64 * MIB, 63 * MIB));
 }
 
 /* Extends a file on a device of so many bytes a second; the steps' seconds. */

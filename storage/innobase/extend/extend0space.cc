@@ -19,7 +19,9 @@ A tablespace that is extended online, step by step. */
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <thread>
+#include <unordered_map>
 
 #include "dict0dict.h"
 #include "fil0fil.h"
@@ -65,6 +67,16 @@ fsp_try_extend_data_file() does it. */
 constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
 
 std::atomic<uint64_t> s_rest_us{0};
+
+/** What statements have still to take, by Extend_disk::id: bytes. */
+std::mutex s_reserved_mutex;
+std::unordered_map<uint64_t, uint64_t> s_reserved;
+
+uint64_t reserved_bytes(uint64_t disk_id) {
+  const std::lock_guard lock{s_reserved_mutex};
+  const auto found = s_reserved.find(disk_id);
+  return found == s_reserved.end() ? 0 : found->second;
+}
 
 uint64_t read_bytes() { return srv_stats.data_read; }
 
@@ -133,14 +145,32 @@ std::optional<Extend_disk> extend_disk(uint32_t space_id) {
   const std::unique_ptr<char, void (*)(void *)> path{
       fil_space_get_first_path(space_id), ut::free};
   struct stat file {};
+  if (path == nullptr || stat(path.get(), &file) != 0) {
+    return {};
+  }
+  /* Read before the free space: a step in between counts twice then, where it
+  would not count at all. */
+  const uint64_t reserved = reserved_bytes(file.st_dev);
   struct statvfs status {};
-  if (path == nullptr || stat(path.get(), &file) != 0 ||
-      statvfs(path.get(), &status) != 0) {
+  if (statvfs(path.get(), &status) != 0) {
     return {};
   }
   return Extend_disk{.id = file.st_dev,
                      .free = uint64_t{status.f_bavail} * status.f_frsize,
+                     .reserved = reserved,
                      .size = uint64_t{status.f_blocks} * status.f_frsize};
+}
+
+Extend_reservation::Extend_reservation(uint64_t disk_id, uint64_t bytes)
+    : m_disk_id(disk_id) {
+  set(bytes);
+}
+
+void Extend_reservation::set(uint64_t bytes) {
+  const std::lock_guard lock{s_reserved_mutex};
+  uint64_t &reserved = s_reserved[m_disk_id];
+  reserved = reserved - m_bytes + bytes;
+  m_bytes = bytes;
 }
 
 Extend_status extend_look(uint32_t space_id, Extend_space *space) {
@@ -170,8 +200,6 @@ Extend_status extend_look(uint32_t space_id, Extend_space *space) {
   (void)fsp_get_space_header(space_id, page_size, &mtr);
   space->size = uint64_t{acquired.get()->size_in_header} * page_size.physical();
   mtr.commit();
-
-  space->disk = extend_disk(space_id);
   return Extend_status::DONE;
 }
 
@@ -188,32 +216,49 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   }
   const Extend_for_others for_others{extender};
   const page_size_t page_size{space->flags};
+  const uint64_t page_bytes = page_size.physical();
   mtr_t mtr;
-  mtr.start();
+  fsp_header_t *header;
+  const auto latch = [&] {
+    mtr.start();
+    mtr_x_lock_space(space, &mtr);
+    header = fsp_get_space_header(space_id, page_size, &mtr);
+  };
+  const auto header_bytes = [&] {
+    return uint64_t{fsp_header_get_field(header, FSP_SIZE)} * page_bytes;
+  };
+  const auto end = [&](Extend_status status) {
+    *size = header_bytes();
+    mtr.commit();
+    return status;
+  };
+  latch();
+  if (header_bytes() < *size) {
+    return end(Extend_status::SHRUNK);
+  }
+  if (header_bytes() >= target) {
+    return end(Extend_status::DONE);
+  }
   /* Upstream adds single pages to a small file, and reads its size more than
   once meanwhile: under the latch, which a step of an extent may hold. */
   const bool is_small =
-      target <=
-      uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_size.physical();
-  if (is_small) {
-    mtr_x_lock_space(space, &mtr);
-  }
-  const bool is_done = fil_space_extend(
-      space, static_cast<page_no_t>(target / page_size.physical()));
+      target <= uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes;
   if (!is_small) {
-    mtr_x_lock_space(space, &mtr);
+    mtr.commit();
   }
-  fsp_header_t *const header = fsp_get_space_header(space_id, page_size, &mtr);
+  const bool is_done =
+      fil_space_extend(space, static_cast<page_no_t>(target / page_bytes));
+  if (!is_small) {
+    DEBUG_SYNC_C("spw_extent_size_header");
+    latch();
+  }
   const page_no_t pages = ut_calc_align_down(
-      space->size,
-      static_cast<page_no_t>(HEADER_UNIT_BYTES / page_size.physical()));
+      space->size, static_cast<page_no_t>(HEADER_UNIT_BYTES / page_bytes));
   if (pages > space->size_in_header) {
     fsp_header_size_update(header, pages, &mtr);
     space->size_in_header = pages;
   }
-  *size = uint64_t{space->size_in_header} * page_size.physical();
-  mtr.commit();
-  return is_done ? Extend_status::DONE : Extend_status::FAILED;
+  return end(is_done ? Extend_status::DONE : Extend_status::FAILED);
 }
 
 void extend_make_durable() { log_buffer_flush_to_disk(); }

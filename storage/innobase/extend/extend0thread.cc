@@ -240,7 +240,7 @@ void Extender_ahead::look(steady_clock::time_point now) {
       continue;
     }
     Extend_account &account = m_disks[disk->id];
-    account.open(now_s, disk->free, disk->size);
+    account.open(now_s, disk->available(), disk->size);
     look->disk_room = account.room();
     look->is_disk_held = account.is_held(now_s);
     if (now_s < kept->left_alone_until_s) {
@@ -305,9 +305,9 @@ bool Extender_ahead::step_of(Kept *kept, double *step_s) {
   const uint64_t target = kept->target;
   const uint64_t next = kept->pace.next(kept->size, target);
   const auto disk = extend_disk(space_id);
-  if (!disk ||
-      !m_disks[disk->id].may_step(seconds_of(steady_clock::now()),
-                                  next - kept->size, disk->free, disk->size)) {
+  if (!disk || !m_disks[disk->id].may_step(seconds_of(steady_clock::now()),
+                                           next - kept->size, disk->available(),
+                                           disk->size)) {
     return false;
   }
   Extent_step_locks locks{m_thd};
@@ -321,7 +321,7 @@ bool Extender_ahead::step_of(Kept *kept, double *step_s) {
   uint64_t size = kept->size;
   const Extend_status status =
       extend_step(Extender::AHEAD, space_id, next, &size);
-  if (status == Extend_status::GONE) {
+  if (status == Extend_status::GONE || status == Extend_status::SHRUNK) {
     return false;
   }
   if (status == Extend_status::FAILED) {

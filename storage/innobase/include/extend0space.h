@@ -15,6 +15,7 @@ nothing of InnoDB's is needed to use it. */
 #ifndef extend0space_h
 #define extend0space_h
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -49,7 +50,9 @@ enum class Extend_status {
   FORCED_RECOVERY,
   /** Upstream could not extend it as far; the error log says why. Mostly a
   full disk, or a quota. */
-  FAILED
+  FAILED,
+  /** It is smaller than it was: another file was imported in its place. */
+  SHRUNK
 };
 
 /** A file system; bytes, if not said otherwise. */
@@ -60,8 +63,34 @@ struct Extend_disk {
   /** For this process. */
   uint64_t free;
 
+  /** What statements have still to take of it: Extend_reservation. */
+  uint64_t reserved;
+
   /** In all. */
   uint64_t size;
+
+  /** @return what is free and not reserved */
+  uint64_t available() const { return free - std::min(free, reserved); }
+};
+
+/** What a statement has still to take of a file system, as long as it is at
+work. Thread-safe. */
+class Extend_reservation {
+ public:
+  /** @param[in]  disk_id  Extend_disk::id
+  @param[in]  bytes    what the statement has to take */
+  Extend_reservation(uint64_t disk_id, uint64_t bytes);
+  ~Extend_reservation() { set(0); }
+
+  Extend_reservation(const Extend_reservation &) = delete;
+  Extend_reservation &operator=(const Extend_reservation &) = delete;
+
+  /** @param[in]  bytes  what it has to take from now on */
+  void set(uint64_t bytes);
+
+ private:
+  const uint64_t m_disk_id;
+  uint64_t m_bytes{0};
 };
 
 /** @param[in]  space_id  a tablespace, which may be gone
@@ -97,16 +126,13 @@ struct Extend_space {
 
   /** The largest that it may become. */
   uint64_t size_max;
-
-  /** Nothing if it cannot be asked. */
-  std::optional<Extend_disk> disk;
 };
 
 /** Look at a tablespace. Reads its first page, which may have to be read from
 the disk. The caller holds no latch.
 @param[in]   space_id  its ID
 @param[out]  space     the tablespace, with DONE
-@return anything but FAILED */
+@return anything but FAILED and SHRUNK */
 [[nodiscard]] Extend_status extend_look(uint32_t space_id, Extend_space *space);
 
 /** Extend a tablespace by one step. While the file grows no latch is held, so
@@ -116,12 +142,16 @@ file that is larger than its header says, and which the next extension takes as
 it is.
 
 The caller holds no latch, and the locks of Extent_step_locks: upstream waits
-for an idle moment of a file that is renamed, with latches held.
-@param[in]   extender  for whom: not USER
-@param[in]   space_id  its ID
-@param[in]   target    what the file shall become: bytes, whole extents
-@param[out]  size      what it has become: bytes; not set with GONE
-@return DONE, GONE or FAILED */
+for an idle moment of a file that is renamed, with latches held, and no other
+file takes the place of this one during the step.
+@param[in]      extender  for whom: not USER
+@param[in]      space_id  its ID
+@param[in]      target    what the file shall become: bytes, whole extents
+@param[in,out]  size      the file as the caller knows it, and what it has
+become, as its header says: bytes; unchanged with GONE. With SHRUNK it was
+smaller before the step, which was not made: a step adds no more than the
+difference of target and size.
+@return DONE, GONE, FAILED or SHRUNK */
 [[nodiscard]] Extend_status extend_step(Extender extender, uint32_t space_id,
                                         uint64_t target, uint64_t *size);
 

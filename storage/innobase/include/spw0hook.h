@@ -706,7 +706,7 @@ the file system.
 @param[in]      n_pages_added  by how much its size is about to grow */
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added);
 
-/** innodb_extend_and_initialize has been set: warn the session if that value can
+/** innodb_extend_and_initialize has been set: warn the session if its value can
 lose committed rows.
 @param[in,out]  thd  the session */
 void warn_extend_and_initialize(THD *thd);

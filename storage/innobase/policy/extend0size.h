@@ -42,11 +42,16 @@ constexpr uint64_t EXTEND_OTHERS_READ_BYTES = 256 * 1024;
 /** The largest step. A crash in a step has recovery write its zeros. */
 constexpr uint64_t EXTEND_STEP_MAX_BYTES = uint64_t{64} << 20;
 
-/** What is left to others on the file system: this share of it, or so many
-bytes if that is less. Upstream's doublewrite and undo files, binary logs and
-temporary tables are there, too, and a server that cannot write those stops. */
+/** The headroom that extensions leave free on a file system: this fraction of
+it, at most so many bytes. Doublewrite files, undo files, binary logs and
+temporary tables share the file system, and a server that cannot write those
+stops. */
 constexpr double EXTEND_DISK_KEPT_SHARE = 0.05;
 constexpr uint64_t EXTEND_DISK_KEPT_MAX_BYTES = uint64_t{10} << 30;
+
+/** A statement whose size leaves less than that headroom is carried out, with a
+warning, down to this fraction of the headroom. */
+constexpr double EXTEND_DISK_KEPT_MIN_FRACTION = 0.1;
 
 /** Upstream adds so many extents to a tablespace's list of free ones at a time
 (FSP_FREE_ADD). */
@@ -101,14 +106,19 @@ constexpr std::optional<uint64_t> parse_size(std::string_view text) {
                                      : std::optional<uint64_t>{bytes << shift};
 }
 
+/** @param[in]  disk_bytes  the file system's size: bytes
+@return the headroom that extensions leave free: bytes */
+constexpr uint64_t extend_disk_kept(uint64_t disk_bytes) {
+  return std::min(EXTEND_DISK_KEPT_MAX_BYTES,
+                  static_cast<uint64_t>(static_cast<double>(disk_bytes) *
+                                        EXTEND_DISK_KEPT_SHARE));
+}
+
 /** @param[in]  disk_free   free on the file system: bytes
 @param[in]  disk_bytes  the file system's size: bytes
 @return what extending ahead may take of it: bytes */
 constexpr uint64_t extend_disk_room(uint64_t disk_free, uint64_t disk_bytes) {
-  const uint64_t kept =
-      std::min(EXTEND_DISK_KEPT_MAX_BYTES,
-               static_cast<uint64_t>(static_cast<double>(disk_bytes) *
-                                     EXTEND_DISK_KEPT_SHARE));
+  const uint64_t kept = extend_disk_kept(disk_bytes);
   return disk_free > kept ? disk_free - kept : 0;
 }
 
@@ -127,10 +137,6 @@ struct Extend_target_input {
   /** The file, and the largest that it may become. */
   uint64_t size;
   uint64_t size_max;
-
-  /** Free on the file system for this user, and the file system. */
-  uint64_t disk_free;
-  uint64_t disk_bytes;
 };
 
 /** Why a file is extended, or not. */
@@ -142,9 +148,7 @@ enum class Extend_target_reason {
   /** 0 was asked for. */
   ZERO,
   /** No file of this page size may be as large. */
-  BEYOND_LIMIT,
-  /** The file system has no room. */
-  NO_ROOM
+  BEYOND_LIMIT
 };
 
 /** What decide_extend_target() says. */
@@ -152,21 +156,15 @@ struct Extend_target {
   Extend_target_reason reason;
 
   /** The size that the file shall have, whole extents: bytes. At least as much
-  as was asked for with GROW and NO_ROOM; the size of the file with
-  LARGE_ENOUGH; else 0. */
+  as was asked for with GROW; the size of the file with LARGE_ENOUGH; else 0. */
   uint64_t bytes;
 
   /** What has to be added for it: bytes. */
   uint64_t needed;
-
-  /** Whether less is left on the file system then than others may need:
-  extend_disk_room(). */
-  bool is_little_left{false};
 };
 
-/** Decide how large a file shall become (seed 002: ALTER TABLESPACE ... SET
-EXTENT_SIZE; its number counts pages).
-@param[in]  input  what was asked for, the file, and the file system
+/** Decide how large ALTER TABLESPACE ... SET EXTENT_SIZE makes a file.
+@param[in]  input  what was asked for, and the file
 @return the size, and why */
 constexpr Extend_target decide_extend_target(const Extend_target_input &input) {
   if (input.asked == 0) {
@@ -184,11 +182,57 @@ constexpr Extend_target decide_extend_target(const Extend_target_input &input) {
   if (bytes <= input.size) {
     return {Extend_target_reason::LARGE_ENOUGH, input.size, 0};
   }
-  const uint64_t needed = bytes - input.size;
-  return {needed > input.disk_free ? Extend_target_reason::NO_ROOM
-                                   : Extend_target_reason::GROW,
-          bytes, needed,
-          needed > extend_disk_room(input.disk_free, input.disk_bytes)};
+  return {Extend_target_reason::GROW, bytes, bytes - input.size};
+}
+
+/** What decide_extend_room() decides on: bytes. */
+struct Extend_room_input {
+  /** Free on the file system for this process, and the file system. */
+  uint64_t disk_free;
+  uint64_t disk_bytes;
+
+  /** What all statements, this one among them, have still to take of it. */
+  uint64_t reserved;
+};
+
+/** What decide_extend_room() says. */
+struct Extend_room {
+  /** Whether the statement may begin. */
+  bool is_enough;
+
+  /** Whether it leaves less than the headroom. */
+  bool is_little_left;
+
+  /** What stays free once all statements have taken their part: bytes. */
+  uint64_t left;
+
+  /** The statement makes no step that leaves less than this free: bytes. */
+  uint64_t kept;
+};
+
+/** Decide whether a file system has room for a statement.
+@param[in]  input  the file system
+@return the room, and what has to stay free */
+constexpr Extend_room decide_extend_room(const Extend_room_input &input) {
+  const uint64_t headroom = extend_disk_kept(input.disk_bytes);
+  const auto kept_min = static_cast<uint64_t>(static_cast<double>(headroom) *
+                                              EXTEND_DISK_KEPT_MIN_FRACTION);
+  const uint64_t left =
+      input.disk_free - std::min(input.disk_free, input.reserved);
+  const bool is_little_left = left < headroom;
+  return {.is_enough = input.reserved <= input.disk_free && left >= kept_min,
+          .is_little_left = is_little_left,
+          .left = left,
+          .kept = is_little_left ? kept_min : headroom};
+}
+
+/** @param[in]  room        decide_extend_room() of the statement's begin
+@param[in]  step_bytes  what the next step adds
+@param[in]  disk_free   free on the file system now: bytes
+@return whether the statement may make that step */
+constexpr bool extend_may_step(const Extend_room &room, uint64_t step_bytes,
+                               uint64_t disk_free) {
+  return step_bytes <= disk_free && disk_free - step_bytes >= room.kept;
 }
 
 /** Paces the steps of an extension. One thread uses it. */
