@@ -5,10 +5,11 @@
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
 set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
-  "${spw_innobase}/atomic/atomic0dblwr.cc"
   "${spw_innobase}/atomic/atomic0file.cc"
   "${spw_innobase}/atomic/atomic0probe.cc"
   "${spw_innobase}/atomic/atomic0table.cc"
+  "${spw_innobase}/dblwr/dblwr0file.cc"
+  "${spw_innobase}/dblwr/dblwr0recv.cc"
   "${spw_innobase}/extend/extend0space.cc"
   "${spw_innobase}/extend/extend0thread.cc"
   "${spw_innobase}/flush/flush0delay.cc"

@@ -13,6 +13,7 @@ Free Software Foundation. See the file LICENSE.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
@@ -59,6 +60,16 @@ class AtomicProbe : public testing::Test {
     const fs::path queue = m_folder / "sys/dev/block" / place / "queue";
     fs::create_directories(queue);
     std::ofstream(queue / name) << value << "\n";
+  }
+
+  /** A device of sysfs by its name, in whose folder the kernel's links end. */
+  void named(const std::string &place, const std::string &name) {
+    const fs::path folder = m_folder / "sys/devices" / name;
+    fs::create_directories(folder);
+    fs::create_directories(m_folder / "sys/dev/block");
+    fs::remove_all(m_folder / "sys/dev/block" / place);
+    fs::create_directory_symlink(fs::absolute(folder),
+                                 m_folder / "sys/dev/block" / place);
   }
 
   void mounts(const std::string &text) {
@@ -162,7 +173,9 @@ TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
             std::to_string(minor(status.st_dev)),
         "logical_block_size", "4096");
   Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
-  EXPECT_EQ(prober.find(file, m_path, PAGE_BYTES).sector_bytes, 0u);
+  const auto found = prober.find(file, m_path, PAGE_BYTES);
+  EXPECT_EQ(found.sector_bytes, 0u);
+  EXPECT_FALSE(found.sector_is_trusted);
   close(file);
 }
 
@@ -220,14 +233,110 @@ TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
   EXPECT_EQ(find().device_max_bytes, 0u);
 }
 
+TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
+  if (!m_has_sectors) {
+    GTEST_SKIP() << "neither ext4 nor XFS";
+  }
+  for (const std::string name :
+       {"nvme/nvme0/nvme0n1", "host0/target0/block/sda", "virtual/block/dm-0",
+        "virtual/block/md0"}) {
+    named(m_device, name);
+    queue(m_device, "logical_block_size", "16384");
+    EXPECT_TRUE(find().sector_is_trusted) << name;
+  }
+  for (const std::string name :
+       {"virtio0/block/vda", "virtual/block/nbd0", "virtual/block/ublkb0",
+        "virtual/block/zram0", "virtual/block/loop0",
+        "platform/host3/session1/target3/block/sdb"}) {
+    named(m_device, name);
+    queue(m_device, "logical_block_size", "16384");
+    EXPECT_EQ(find().sector_bytes, 16384u) << name;
+    EXPECT_FALSE(find().sector_is_trusted) << name;
+  }
+
+  named(m_device, "virtual/block/loop0");
+  const fs::path loop = m_folder / "sys/dev/block" / m_device / "loop";
+  fs::create_directories(loop);
+  std::ofstream(loop / "dio") << "0\n";
+  EXPECT_FALSE(find().sector_is_trusted);
+  std::ofstream(loop / "dio") << "1\n";
+  EXPECT_TRUE(find().sector_is_trusted);
+
+  /* A partition is as its disk. */
+  named(m_device, "nvme/nvme0/nvme0n1/nvme0n1p1");
+  queue(m_device, "logical_block_size", "16384");
+  std::ofstream(m_folder / "sys/dev/block" / m_device / "partition") << "1\n";
+  EXPECT_TRUE(find().sector_is_trusted);
+
+  /* One below is not. */
+  named("250:7", "virtual/block/nbd0");
+  queue("250:7", "logical_block_size", "16384");
+  const fs::path slave = m_folder / "sys/dev/block" / m_device / "slaves/7";
+  fs::create_directories(slave);
+  std::ofstream(slave / "dev") << "250:7\n";
+  EXPECT_FALSE(find().sector_is_trusted);
+}
+
+TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
+  named(m_device, "nvme/nvme0/nvme0n1");
+  queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  const int file = open(m_path.c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  struct stat status;
+  ASSERT_EQ(fstat(file, &status), 0);
+  const auto bytes = [&] {
+    return prober.find(file, m_path, PAGE_BYTES).device_max_bytes;
+  };
+  EXPECT_FALSE(prober.is_known(status.st_dev));
+  EXPECT_EQ(bytes(), 65536u);
+  prober.opened(file);
+  prober.opened(file);
+  /* Whatever becomes of sysfs. */
+  queue(m_device, "atomic_write_unit_max_bytes", "0");
+  prober.closes(file);
+  EXPECT_TRUE(prober.is_known(status.st_dev));
+  EXPECT_EQ(bytes(), 65536u);
+  prober.closes(file);
+  EXPECT_FALSE(prober.is_known(status.st_dev));
+  EXPECT_EQ(bytes(), 0u);
+  close(file);
+}
+
+TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
+  named(m_device, "nvme/nvme0/nvme0n1");
+  queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  queue(m_device, "logical_block_size", "16384");
+  Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  const int file = open(m_path.c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(file) + 1;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto failed = prober.find(file, m_path, PAGE_BYTES);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(failed.error, EMFILE);
+  EXPECT_EQ(failed.device_max_bytes, 0u);
+  prober.opened(file);
+  const auto again = prober.find(file, m_path, PAGE_BYTES);
+  EXPECT_EQ(again.error, 0);
+  EXPECT_EQ(again.device_max_bytes, 65536u);
+  close(file);
+}
+
 TEST_F(AtomicProbe, DataInTheJournal) {
   struct stat status;
   ASSERT_EQ(stat(m_path.c_str(), &status), 0);
   const Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  const auto journals_data = [&] {
+    return prober.examine(status.st_dev).journals_data;
+  };
   const std::string before = "1 0 0:1 / /proc rw - proc proc rw,data=journal\n";
   mounts(before + "2 0 " + m_device +
          " / / rw shared:1 - ext4 /dev/root rw,data=journal\n");
-  EXPECT_TRUE(prober.journals_data(status.st_dev));
+  EXPECT_TRUE(journals_data());
   /* A file that has direct I/O is not written through the journal, whatever the
   options say. */
   struct statx direct {};
@@ -237,13 +346,13 @@ TEST_F(AtomicProbe, DataInTheJournal) {
   }
   mounts(before + "2 0 " + m_device +
          " / / rw - ext4 /dev/root rw,data=journal,errors=continue\n");
-  EXPECT_TRUE(prober.journals_data(status.st_dev));
+  EXPECT_TRUE(journals_data());
   /* Of another file system, of another mode, of another option. */
   mounts(before + "2 0 " + m_device + " / / rw - ext4 /dev/root rw\n");
-  EXPECT_FALSE(prober.journals_data(status.st_dev));
+  EXPECT_FALSE(journals_data());
   mounts(before + "2 0 " + m_device +
          " / / rw - ext4 /dev/root rw,data=journal_async\n");
-  EXPECT_FALSE(prober.journals_data(status.st_dev));
+  EXPECT_FALSE(journals_data());
 }
 
 }  // namespace

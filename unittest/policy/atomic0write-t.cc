@@ -22,6 +22,7 @@ constexpr uint32_t PAGE_BYTES = 16384;
 
 /** A disk without any promise: ext4 on it, as it was found. */
 constexpr Atomic_findings ORDINARY{.is_direct = true,
+                                   .direct_is_confirmed = true,
                                    .ioctl_succeeds = false,
                                    .unit_min_bytes = 0,
                                    .unit_max_bytes = 0,
@@ -29,7 +30,9 @@ constexpr Atomic_findings ORDINARY{.is_direct = true,
                                    .device_max_bytes = 0,
                                    .rwf_error = 0,
                                    .file_system_bytes = 0,
-                                   .sector_bytes = 512};
+                                   .sector_bytes = 512,
+                                   .sector_is_trusted = true,
+                                   .error = 0};
 
 Atomic_findings xfs_copies() {
   Atomic_findings found = ORDINARY;
@@ -118,26 +121,24 @@ TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
   }
 }
 
-TEST(AtomicWrite, OnlyASectorIsDurableWithoutSync) {
+TEST(AtomicWrite, NothingIsTakenWithoutSync) {
   Atomic_findings sector = ORDINARY;
   sector.sector_bytes = PAGE_BYTES;
   Atomic_findings ioctl = ORDINARY;
   ioctl.ioctl_succeeds = true;
   Atomic_findings journal = ORDINARY;
   journal.file_system_bytes = PAGE_BYTES;
-  for (const auto &found : {xfs_copies(), xfs_device(), ioctl, journal}) {
+  for (const auto &found :
+       {xfs_copies(), xfs_device(), ioctl, journal, sector}) {
     for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
-      Atomic_input input{.setting = setting,
-                         .file_system_is_enough = true,
-                         .page_bytes = PAGE_BYTES,
-                         .is_native_aio = true,
-                         .is_synced = false,
-                         .found = found};
-      expect(decide_atomic_means(input), Atomic_means::NONE,
-             setting == Atomic_writes::ON, Atomic_reason::NOT_SYNCED);
-      input.found = sector;
-      expect(decide_atomic_means(input), Atomic_means::SECTOR, false,
-             Atomic_reason::WHOLE);
+      expect(decide_atomic_means({.setting = setting,
+                                  .file_system_is_enough = true,
+                                  .page_bytes = PAGE_BYTES,
+                                  .is_native_aio = true,
+                                  .is_synced = false,
+                                  .found = found}),
+             Atomic_means::NONE, setting == Atomic_writes::ON,
+             Atomic_reason::NOT_SYNCED);
     }
   }
 }
@@ -152,20 +153,31 @@ TEST(AtomicWrite, APageCompressedFileIsSeenAsOneWithoutMeans) {
          Atomic_reason::NOTHING_FOUND);
 }
 
-TEST(AtomicWrite, ACopyThatIsNewerThanTheRedoLogIsForeign) {
-  EXPECT_FALSE(doublewrite_copy_is_foreign(1000, 1000));
-  EXPECT_TRUE(doublewrite_copy_is_foreign(1001, 1000));
-  EXPECT_FALSE(doublewrite_copy_is_foreign(1001, 0));
-}
-
-TEST(AtomicWrite, WhatCouldNotBeTriedIsNotBelieved) {
-  Atomic_findings found = xfs_device();
+/** A full disk, no descriptor or no permission says nothing of the storage: no
+file is refused for it, and with ON no page goes through the doublewrite
+buffer. */
+TEST(AtomicWrite, WhatCouldNotBeTriedIsNotRefused) {
   for (const int error : {ENOSPC, EMFILE, EACCES}) {
+    Atomic_findings found = xfs_device();
     found.rwf_error = error;
     expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
            Atomic_reason::NOT_TRIED);
-    expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+    expect(decide(Atomic_writes::ON, found), Atomic_means::RWF, false,
            Atomic_reason::NOT_TRIED);
+    found = xfs_copies();
+    found.rwf_error = error;
+    expect(decide(Atomic_writes::ON, found), Atomic_means::RWF_COPY, false,
+           Atomic_reason::NOT_TRIED);
+  }
+}
+
+TEST(AtomicWrite, ADeviceThatCouldNotBeExaminedIsNotRefused) {
+  Atomic_findings found = ORDINARY;
+  found.sector_bytes = 0;
+  found.error = EMFILE;
+  for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
+    expect(decide(setting, found), Atomic_means::NONE, false,
+           Atomic_reason::NOT_EXAMINED);
   }
 }
 
@@ -203,6 +215,18 @@ TEST(AtomicWrite, APageInASectorIsWhole) {
   expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::SECTOR, false,
          Atomic_reason::WHOLE);
   EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).means, Atomic_means::NONE);
+  found.sector_is_trusted = false;
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
+         Atomic_reason::SECTOR_NOT_TRUSTED);
+  expect(decide(Atomic_writes::ON, found, 4096), Atomic_means::NONE, true,
+         Atomic_reason::SECTOR_NOT_TRUSTED);
+  expect(decide(Atomic_writes::AUTO, found, 4096, true), Atomic_means::SECTOR,
+         false, Atomic_reason::WHOLE);
+  /* A kernel that does not tell of direct I/O, before Linux 6.1. */
+  found.sector_is_trusted = true;
+  found.direct_is_confirmed = false;
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
+         Atomic_reason::NOTHING_FOUND);
   found.is_direct = false;
   expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
          Atomic_reason::NOT_DIRECT);
@@ -238,7 +262,7 @@ TEST(AtomicWrite, TheOrderOfTheMeans) {
 whatever else is so. */
 TEST(AtomicWrite, WhateverIsFound) {
   size_t n_whole = 0, n_refused = 0, n_doublewrite = 0;
-  const uint32_t sizes[] = {0, 512, 4096, 16384, 65536};
+  const uint32_t sizes[] = {0, 4096, 16384, 65536};
   std::vector<std::pair<uint32_t, uint32_t>> others;
   for (const uint32_t file_system : sizes) {
     for (const uint32_t sector : sizes) {
@@ -249,7 +273,7 @@ TEST(AtomicWrite, WhateverIsFound) {
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
     for (const uint32_t page_bytes : {1024u, 4096u, 16384u, 65536u}) {
-      for (uint32_t bits = 0; bits < 64; ++bits) {
+      for (uint32_t bits = 0; bits < 512; ++bits) {
         for (const uint32_t unit_min : sizes) {
           for (const uint32_t unit_max : sizes) {
             for (const uint32_t unit_max_opt : sizes) {
@@ -262,6 +286,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   input.is_native_aio = (bits & 2) != 0;
                   input.is_synced = (bits & 32) != 0;
                   input.found = {.is_direct = (bits & 4) != 0,
+                                 .direct_is_confirmed = (bits & 64) != 0,
                                  .ioctl_succeeds = (bits & 8) != 0,
                                  .unit_min_bytes = unit_min,
                                  .unit_max_bytes = unit_max,
@@ -269,7 +294,9 @@ TEST(AtomicWrite, WhateverIsFound) {
                                  .device_max_bytes = device,
                                  .rwf_error = (bits & 16) != 0 ? 0 : EINVAL,
                                  .file_system_bytes = file_system,
-                                 .sector_bytes = sector};
+                                 .sector_bytes = sector,
+                                 .sector_is_trusted = (bits & 128) != 0,
+                                 .error = (bits & 256) != 0 ? EMFILE : 0};
                   const auto output = decide_atomic_means(input);
                   const bool is_whole = output.means != Atomic_means::NONE;
                   n_whole += is_whole;
@@ -284,6 +311,9 @@ TEST(AtomicWrite, WhateverIsFound) {
                   }
                   if (output.is_refused) {
                     ASSERT_EQ(setting, Atomic_writes::ON);
+                    if (input.is_native_aio && input.is_synced) {
+                      ASSERT_EQ(input.found.error, 0);
+                    }
                   }
                   switch (output.means) {
                     case Atomic_means::NONE:
@@ -307,12 +337,17 @@ TEST(AtomicWrite, WhateverIsFound) {
                       break;
                     case Atomic_means::SECTOR:
                       ASSERT_LE(page_bytes, sector);
+                      ASSERT_TRUE(input.found.direct_is_confirmed);
+                      ASSERT_TRUE(input.found.sector_is_trusted ||
+                                  input.file_system_is_enough);
                   }
                   if (output.means == Atomic_means::RWF_COPY) {
                     ASSERT_EQ(setting, Atomic_writes::ON);
-                    ASSERT_LT(input.found.is_direct ? sector : 0, page_bytes);
+                    ASSERT_TRUE(sector < page_bytes ||
+                                !input.found.direct_is_confirmed ||
+                                !input.found.sector_is_trusted);
                   }
-                  if (output.means != Atomic_means::SECTOR && is_whole) {
+                  if (is_whole) {
                     ASSERT_TRUE(input.is_synced);
                   }
                   if (output.means != Atomic_means::FILE_SYSTEM && is_whole) {
@@ -341,24 +376,25 @@ TEST(AtomicWrite, APageCompressedPageKeepsDoublewrite) {
   }
 }
 
-TEST(AtomicWrite, WithOnAPageOfAClosedFileGoesWithoutToo) {
+/** With ON, where the file is closed, and where there are no copies: the write
+opens the file, or ends the server. */
+TEST(AtomicWrite, WhatGoesWithoutTheDoublewriteBuffer) {
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
     for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_means::N); ++i) {
       const auto means = static_cast<Atomic_means>(i);
-      EXPECT_FALSE(page_goes_without(setting, means, true));
-      EXPECT_EQ(page_goes_without(setting, means, false),
-                setting == Atomic_writes::ON || means != Atomic_means::NONE);
+      for (const bool is_open : {false, true}) {
+        for (const bool has_copies : {false, true}) {
+          EXPECT_FALSE(
+              page_goes_without(setting, means, is_open, has_copies, true));
+          EXPECT_EQ(
+              page_goes_without(setting, means, is_open, has_copies, false),
+              means != Atomic_means::NONE ||
+                  (setting == Atomic_writes::ON && !(is_open && has_copies)));
+        }
+      }
     }
   }
-}
-
-TEST(AtomicWrite, ACopyFromBeforeTheCheckpointIsStale) {
-  EXPECT_TRUE(doublewrite_copy_is_stale(999, 1000));
-  EXPECT_FALSE(doublewrite_copy_is_stale(1000, 1000));
-  EXPECT_FALSE(doublewrite_copy_is_stale(1001, 1000));
-  /* The checkpoint is not known yet. */
-  EXPECT_FALSE(doublewrite_copy_is_stale(0, 0));
 }
 
 }  // namespace

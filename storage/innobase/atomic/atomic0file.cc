@@ -11,15 +11,16 @@ Free Software Foundation. See the file LICENSE.
 /** @file atomic/atomic0file.cc
 Which data files are written without the doublewrite buffer, and their writes.
 
-A page that is written without needs that its write is whole. So whether it is
-(Atomic_page) holds for one call of dblwr::write() in one thread, in which the
-write is handed to the kernel, and is verified with the file open and pinned
-(Atomic_request). What is known of a file is known as long as it is open: the
-storage below a closed file may be another when it is opened again. With AUTO a
-page of a file that is closed goes through the doublewrite buffer; as
-innodb_doublewrite may have no copies, it is written whole, too. With ON it goes
-without: the write opens the file, and ends the server if its pages are not
-whole any more. */
+What makes a file's pages whole is found out when it is opened, and kept with it
+(fil_node_t::spw_means) until it is closed: the storage below a closed file may
+be another when it is opened again. dblwr::write() decides by that whether a page
+has a copy (atomic_bypasses_doublewrite()), and the request of its write says so.
+Fil_shard::do_io(), in which the file is open and pinned, marks the request with
+what makes it whole (Atomic_write_scope), and what hands it to the kernel acts on
+the mark. With AUTO a page of a file that is closed has a copy; as
+innodb_doublewrite may make none, it is written whole, too. With ON it has none:
+the write opens the file, and ends the server if its pages are not whole any
+more. */
 
 #include "atomic0file.h"
 
@@ -36,18 +37,16 @@ whole any more. */
 #include <cstring>
 #include <iterator>
 #include <mutex>
-#include <semaphore>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "atomic0probe.h"
 #include "buf0buf.h"
 #include "buf0dblwr.h"
+#include "dblwr0file.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
 #include "mysql/components/services/log_builtins.h"
@@ -57,6 +56,7 @@ whole any more. */
 #include "sql/current_thd.h"
 #include "sql/sql_error.h"
 #include "srv0srv.h"
+#include "ut0counting_semaphore.h"
 #include "ut0log.h"
 
 namespace spw {
@@ -86,15 +86,18 @@ constexpr const char *REASONS[] = {
     "without native AIO a write can be of several pages"
     " (innodb_use_native_aio)",
     "it is not open for direct I/O (innodb_flush_method)",
-    "what its file system makes whole is durable only when it is synced"
-    " (innodb_flush_method = O_DIRECT_NO_FSYNC)",
+    "with this flush method InnoDB does not sync data files"
+    " (innodb_flush_method)",
     "its file system would copy each page, which on fast storage takes longer"
     " than to write it twice; innodb_use_atomic_writes = ON takes it",
     "it has only what its file system does by itself, and"
     " innodb_use_atomic_writes_fs is OFF",
+    "a page fits into the device's sector, but the device's driver is not known"
+    " to write that as a whole, and innodb_use_atomic_writes_fs is OFF",
     "the kernel says that its file system takes whole writes, and rejected one",
-    "its file system may take whole writes, but none could be written to try "
-    "it",
+    "its file system takes whole writes, but none could be written to try it",
+    "its device could not be examined",
+    "the file '#spw_atomic_writes' could not be written in the data directory",
     "its storage does not write whole pages of that size",
     "it is page-compressed"};
 static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
@@ -126,32 +129,15 @@ Atomic_writes setting() {
                             : static_cast<Atomic_writes>(use_atomic_writes);
 }
 
-/** @return whether innodb_flush_method has data files synced when pages have
-been written to them */
-bool is_synced() {
-  return srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC &&
-         srv_unix_file_flush_method != SRV_UNIX_NOSYNC;
-}
-
-/** Leaf: nothing of InnoDB is called under these. */
-std::mutex s_prober_mutex;
 Atomic_prober s_prober;
+
+/** Leaf: nothing is called under it. */
+std::mutex s_said_mutex;
 
 /** What the error log has said: device, page size, means, reason. */
 std::set<std::tuple<dev_t, uint32_t, Atomic_means, Atomic_reason>> s_said;
 
-std::shared_mutex s_files_mutex;
-
-struct Open_file {
-  Atomic_output output;
-  space_id_t space_id;
-  uint32_t page_bytes;
-  std::string path;
-};
-
-/** Of the files that are open. */
-std::unordered_map<const fil_node_t *, Open_file> s_files;
-
+std::atomic<uint64_t> s_open_files[static_cast<size_t>(Atomic_means::N)];
 std::atomic<uint64_t> s_pages[static_cast<size_t>(Atomic_means::N)];
 std::atomic<uint64_t> s_doublewrite_avoided;
 std::atomic<uint64_t> s_page_compressed;
@@ -162,21 +148,20 @@ to a standstill with many that it copies, as each holds room in its journal
 while it waits for the file's lock, and who has the lock waits for room: seen
 with 370, and a journal of 64 MB. Each may take a megabyte of that. Also where
 the device makes pages whole, XFS copies those that do not lie as it needs. */
-constexpr ptrdiff_t MOST_RWF = 16;
-std::counting_semaphore<MOST_RWF> s_rwf{MOST_RWF};
+constexpr uint32_t RWF_MAX = 16;
+ut::counting_semaphore s_rwf_permits{RWF_MAX};
 
-/** The page that this thread writes without the doublewrite buffer; see
-Atomic_page. */
-thread_local const buf_page_t *t_page = nullptr;
+/** What is kept with a file is read without its shard's mutex. */
+template <class T>
+T load(const T &member) {
+  return std::atomic_ref<T>(const_cast<T &>(member))
+      .load(std::memory_order_relaxed);
+}
 
-/** What makes the writes of this thread's request whole, also when they are
-tried again; NONE without Atomic_request. And its file. */
-thread_local Atomic_means t_means = Atomic_means::NONE;
-thread_local const char *t_path = nullptr;
-
-/** This thread has one of s_rwf, which goes over to a request that the kernel
-has taken. */
-thread_local bool t_has_one = false;
+template <class T>
+void store(T *member, T value) {
+  std::atomic_ref<T>(*member).store(value, std::memory_order_relaxed);
+}
 
 /** Say something in the error log that is no warning, with any
 log_error_verbosity. */
@@ -194,23 +179,32 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
   struct stat status {};
   fstat(file, &status);
 
-  std::unique_lock lock{s_prober_mutex};
   const Atomic_findings found = s_prober.find(file, path, page_bytes);
-  const Atomic_output output =
+  Atomic_output output =
       decide_atomic_means({.setting = setting(),
                            .file_system_is_enough = use_atomic_writes_fs,
                            .page_bytes = page_bytes,
                            .is_native_aio = srv_use_native_aio,
-                           .is_synced = is_synced(),
+                           .is_synced = data_files_are_synced(),
                            .found = found});
+  int error = output.reason == Atomic_reason::NOT_TRIED      ? found.rwf_error
+              : output.reason == Atomic_reason::NOT_EXAMINED ? found.error
+                                                             : 0;
+  if (output.means != Atomic_means::NONE) {
+    if (const int failure = dblwr_write_marker(); failure != 0) {
+      output = {Atomic_means::NONE, false, Atomic_reason::NO_MARKER};
+      error = failure;
+    }
+  }
+  std::unique_lock lock{s_said_mutex};
   const bool is_new =
       s_said.emplace(status.st_dev, page_bytes, output.means, output.reason)
           .second;
   lock.unlock();
 
   std::string why = sentence_of(output.reason);
-  if (output.reason == Atomic_reason::NOT_TRIED) {
-    why += std::string(" (") + strerror(found.rwf_error) + ")";
+  if (error != 0) {
+    why += std::string(" (") + strerror(error) + ")";
   }
   if (output.is_refused) {
     ib::error() << "innodb_use_atomic_writes = ON: '" << path
@@ -228,7 +222,7 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
         "' and what else is on its file system, pages of " +
         std::to_string(page_bytes) + " bytes: made whole by " +
         name_of(output.means);
-    note(output.means != Atomic_means::NONE
+    note(output.reason == Atomic_reason::WHOLE
              ? what + ", without the doublewrite buffer."
              : what + ", as " + why + ".");
   }
@@ -243,49 +237,33 @@ bool is_temporary(space_id_t space_id) {
   return fsp_is_system_temporary(space_id);
 }
 
-/** @param[in]  file  a file
-@return what makes its pages whole; NONE if it is not open */
-Atomic_means means_of(const fil_node_t *file) {
-  std::shared_lock lock{s_files_mutex};
-  const auto found = s_files.find(file);
-  return found == s_files.end() ? Atomic_means::NONE
-                                : found->second.output.means;
-}
-
-/** @param[in]  node  a file that is open; s_files_mutex is held, so that it is
-not closed, and its tablespace is there
-@param[in]  file  what is known of it
+/** @param[in]  file  a file that is open; the mutex of its shard is held
 @return what is to be said of it; ALTER TABLE changes whether it is
 page-compressed while it is open */
-Atomic_output seen(const fil_node_t *node, const Open_file &file) {
-  return as_seen(file.output, node->space->is_compressed());
+Atomic_output seen(const fil_node_t *file) {
+  return as_seen({file->spw_means, false, file->spw_reason},
+                 file->space->is_compressed());
 }
 
-/** @return what is to be said of the open files, in the order of their paths */
-std::vector<Open_file> open_files() {
-  std::vector<Open_file> files;
-  {
-    std::shared_lock lock{s_files_mutex};
-    for (const auto &[node, file] : s_files) {
-      files.push_back(file);
-      files.back().output = seen(node, file);
-    }
-  }
-  std::sort(files.begin(), files.end(),
-            [](const auto &one, const auto &another) {
-              return one.path < another.path;
-            });
-  return files;
+/** @param[in]  file  a file
+@return its path, as the kernel has it */
+std::string path_of(int file) {
+  char path[OS_FILE_MAX_PATH];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t n_bytes = readlink(link.c_str(), path, sizeof(path));
+  return {path, static_cast<size_t>(std::max<ssize_t>(n_bytes, 0))};
 }
 
-/** The storage does not do what it did: stop, as a page may be torn. */
-[[noreturn]] void fail(const char *path, const char *what) {
+/** Stop, as a page that has no copy may be torn.
+@param[in]  path  its file
+@param[in]  what  has happened */
+[[noreturn]] void fail(const char *path, const std::string &what) {
   ib::fatal(UT_LOCATION_HERE)
       << "A page of '" << path << "' was to be written whole, and " << what
-      << ". The storage below has changed. The server stops, as the page is not"
-         " in the doublewrite buffer. Start it again: it finds out what the"
-         " storage does now; with innodb_use_atomic_writes = OFF it uses the"
-         " doublewrite buffer for all files"
+      << ". The server stops, as the page is not in the doublewrite buffer."
+         " Start it again: it finds out what the storage does now; with"
+         " innodb_use_atomic_writes = OFF it uses the doublewrite buffer for"
+         " all files"
       << unless_off();
 }
 
@@ -320,7 +298,7 @@ bool is_rwf(const iocb *control) {
 }  // namespace
 
 void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
-  doublewrite_start(doublewrite_folder);
+  dblwr_start(doublewrite_folder, setting() != Atomic_writes::OFF);
   if (srv_read_only_mode &&
       use_atomic_writes != static_cast<ulong>(Atomic_writes::OFF)) {
     note("innodb_use_atomic_writes: a read-only server writes no data files.");
@@ -368,10 +346,14 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
 }
 
 dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
-  if (setting() != Atomic_writes::ON || is_temporary(space_id)) {
+  struct stat status;
+  if (setting() == Atomic_writes::OFF || is_temporary(space_id) ||
+      (setting() == Atomic_writes::AUTO &&
+       (stat(path, &status) != 0 || s_prober.is_known(status.st_dev)))) {
     return DB_SUCCESS;
   }
 
+  /* With AUTO the device is examined now, as no mutex is held. */
   int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
   if (file < 0 && errno == EINVAL) {
     /* A file system without direct I/O: InnoDB does without, too. */
@@ -409,14 +391,14 @@ bool atomic_may_use_system(const char *path, const fil_space_t *space) {
          atomic_may_use(path, space->id, space->flags) == DB_SUCCESS;
 }
 
-void atomic_file_opened(const fil_node_t *file) {
+void atomic_file_opened(fil_node_t *file) {
   if (setting() == Atomic_writes::OFF || is_temporary(file->space->id)) {
     return;
   }
 
-  const uint32_t page_bytes = page_size_t(file->space->flags).physical();
   const Atomic_output output =
-      decide(file->handle.m_file, file->name, page_bytes);
+      decide(file->handle.m_file, file->name,
+             page_size_t(file->space->flags).physical());
   if (output.is_refused) {
     ib::fatal(UT_LOCATION_HERE)
         << "The server stops, as it has to write to '" << file->name
@@ -427,133 +409,128 @@ void atomic_file_opened(const fil_node_t *file) {
   if (output.means == Atomic_means::NONE) {
     s_fallbacks.fetch_add(1, std::memory_order_relaxed);
   }
-  if (output.means != Atomic_means::NONE || !has_copies()) {
-    static std::once_flag is_marked_once;
-    std::call_once(is_marked_once, doublewrite_mark);
-  }
-  std::unique_lock lock{s_files_mutex};
-  s_files.insert_or_assign(
-      file, Open_file{output, file->space->id, page_bytes, file->name});
+  s_prober.opened(file->handle.m_file);
+  s_open_files[static_cast<size_t>(output.means)].fetch_add(
+      1, std::memory_order_relaxed);
+  store(&file->spw_reason, output.reason);
+  store(&file->spw_means, output.means);
 }
 
-void atomic_file_closed(const fil_node_t *file) {
-  if (setting() != Atomic_writes::OFF) {
-    std::unique_lock lock{s_files_mutex};
-    s_files.erase(file);
+void atomic_file_closes(fil_node_t *file) {
+  /* Of a file that atomic_file_opened() knows the reason is another. */
+  if (file->spw_reason != Atomic_reason::OFF) {
+    s_prober.closes(file->handle.m_file);
+    s_open_files[static_cast<size_t>(file->spw_means)].fetch_sub(
+        1, std::memory_order_relaxed);
+    store(&file->spw_means, Atomic_means::NONE);
+    store(&file->spw_reason, Atomic_reason::OFF);
   }
 }
 
-Atomic_page::Atomic_page(const buf_page_t *page) {
-  ut_ad(t_page == nullptr);
+bool atomic_bypasses_doublewrite(const buf_page_t *page) {
   if (setting() == Atomic_writes::OFF || is_temporary(page->id.space())) {
-    return;
+    return false;
   }
 
   fil_space_t *const space = page->get_space();
   page_no_t page_no = page->page_no();
-  const Atomic_means means = means_of(space->get_file_node(&page_no));
-  if (page_goes_without(setting(), means, space->is_compressed())) {
-    t_page = page;
-  } else if (page_goes_without(setting(), means, false)) {
+  const fil_node_t *const file = space->get_file_node(&page_no);
+  const Atomic_means means = load(file->spw_means);
+  const bool is_open = load(file->spw_reason) != Atomic_reason::OFF;
+  const auto goes_without = [&](bool is_page_compressed) {
+    return page_goes_without(setting(), means, is_open, has_copies(),
+                             is_page_compressed);
+  };
+  const bool is_page_compressed = space->is_compressed();
+  if (is_page_compressed && goes_without(false)) {
     s_page_compressed.fetch_add(1, std::memory_order_relaxed);
   }
+  return goes_without(is_page_compressed);
 }
 
-Atomic_page::~Atomic_page() { t_page = nullptr; }
-
-bool Atomic_page::is_written_whole() const { return t_page != nullptr; }
-
-Atomic_request::Atomic_request(IORequest *request, const fil_node_t *file,
-                               const void *page) {
-  ut_ad(t_means == Atomic_means::NONE);
-  if (setting() == Atomic_writes::OFF || page == nullptr ||
-      !request->is_write()) {
+Atomic_write_scope::Atomic_write_scope(IORequest *request,
+                                       const fil_node_t *file,
+                                       size_t page_bytes, size_t n_bytes,
+                                       bool is_page, bool is_sync)
+    : m_has_permit(false) {
+  if (setting() == Atomic_writes::OFF || !is_page || !request->is_write()) {
     return;
   }
 
-  const Atomic_means means = means_of(file);
-  if (t_page == page) {
+  const Atomic_means means = load(file->spw_means);
+  if (request->m_spw_bypass) {
     if (means == Atomic_means::NONE) {
       fail(file->name,
-           "its file was closed and opened again, and cannot be now");
+           std::string("its file, which was opened again, is not any more: ") +
+               sentence_of(load(file->spw_reason)));
     }
     /* Its table may have become page-compressed meanwhile. */
     request->clear_compressed();
     if (dblwr::is_enabled()) {
       s_doublewrite_avoided.fetch_add(1, std::memory_order_relaxed);
     }
-  } else if (!page_is_written_whole(means, request->is_compressed())) {
+  }
+  /* A page that was page-compressed ahead of its copy is shorter, whatever its
+  table is by now. */
+  if (!page_is_written_whole(means, request->is_compressed()) ||
+      n_bytes != page_bytes) {
     return;
   }
 
-  t_means = means;
-  t_path = file->name;
+  request->m_spw_means = means;
   if (needs_rwf(means)) {
-    s_rwf.acquire();
-    t_has_one = true;
+    s_rwf_permits.acquire([] {});
+    m_has_permit = is_sync;
   }
   s_pages[static_cast<size_t>(means)].fetch_add(1, std::memory_order_relaxed);
 }
 
-Atomic_request::~Atomic_request() {
-  t_means = Atomic_means::NONE;
-  if (std::exchange(t_has_one, false)) {
-    s_rwf.release();
+Atomic_write_scope::~Atomic_write_scope() {
+  if (m_has_permit) {
+    s_rwf_permits.release();
   }
 }
 
-void atomic_prepare(iocb *control) {
-  if (needs_rwf(t_means)) {
+void atomic_prepare(const IORequest &request, iocb *control) {
+  if (needs_rwf(request.m_spw_means)) {
     control->aio_rw_flags = ATOMIC_RWF;
-    /* Once it is submitted it can be done at any moment, and atomic_completed()
-    gives it back. */
-    t_has_one = false;
   }
-}
-
-void atomic_not_submitted(const iocb *control, int error, const char *path) {
-  if (is_rwf(control)) {
-    t_has_one = true;
-  }
-  atomic_failed(control, error, path);
 }
 
 void atomic_completed(const iocb *control) {
   if (is_rwf(control)) {
-    s_rwf.release();
+    s_rwf_permits.release();
   }
 }
 
-void atomic_failed(const iocb *control, int error, const char *path) {
-  if (is_rwf(control)) {
+void atomic_failed(const IORequest &request, int error, const char *path) {
+  if (needs_rwf(request.m_spw_means)) {
     stop_if_hopeless(error, path);
   }
 }
 
-void atomic_resubmitted(const IORequest &request, const fil_node_t *file) {
-  if (page_is_written_whole(means_of(file), request.is_compressed())) {
-    fail(file->name, IN_PART);
+void atomic_resubmitted(const IORequest &request, const char *path) {
+  if (request.m_spw_means != Atomic_means::NONE) {
+    fail(path, IN_PART);
   }
 }
 
-bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
-                  ssize_t *n_written) {
-  if (t_means == Atomic_means::NONE) {
+bool atomic_write(const IORequest &request, int file, void *buffer,
+                  size_t n_bytes, uint64_t offset, ssize_t *n_written) {
+  const Atomic_means means = request.m_spw_means;
+  if (means == Atomic_means::NONE) {
     return false;
   }
   const iovec vector = {buffer, n_bytes};
   *n_written = pwritev2(file, &vector, 1, static_cast<off_t>(offset),
-                        needs_rwf(t_means) ? ATOMIC_RWF : 0);
-  const int error = errno;
-  if (std::exchange(t_has_one, false)) {
-    s_rwf.release();
-  }
-  errno = error;
-  if (*n_written < 0 && needs_rwf(t_means)) {
-    stop_if_hopeless(error, t_path);
+                        needs_rwf(means) ? ATOMIC_RWF : 0);
+  if (*n_written < 0 && needs_rwf(means)) {
+    const int error = errno;
+    stop_if_hopeless(error, path_of(file).c_str());
+    errno = error;
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
-    fail(t_path, IN_PART);
+    fail(path_of(file).c_str(), IN_PART);
   }
   return true;
 }
@@ -567,23 +544,38 @@ Atomic_stats atomic_stats() {
       s_doublewrite_avoided.load(std::memory_order_relaxed);
   stats.page_compressed = s_page_compressed.load(std::memory_order_relaxed);
   stats.fallbacks = s_fallbacks.load(std::memory_order_relaxed);
-  std::shared_lock lock{s_files_mutex};
-  for (const auto &[node, file] : s_files) {
-    ++stats.files[static_cast<size_t>(seen(node, file).means)];
+  for (size_t i = 0; i < std::size(stats.files); ++i) {
+    stats.files[i] = s_open_files[i].load(std::memory_order_relaxed);
   }
   return stats;
 }
 
 std::vector<Atomic_file> atomic_files() {
   std::vector<Atomic_file> files;
-  for (const auto &[output, space_id, page_bytes, path] : open_files()) {
-    const bool is_none = output.means == Atomic_means::NONE;
-    files.push_back({space_id, path, page_bytes,
-                     is_none && !has_copies()
-                         ? "none"
-                         : SHORT_MEANS[static_cast<size_t>(output.means)],
-                     is_none ? sentence_of(output.reason) : ""});
+  if (setting() == Atomic_writes::OFF) {
+    return files;
   }
+  Fil_iterator::for_each_file([&files](const fil_node_t *file) {
+    if (file->spw_reason != Atomic_reason::OFF) {
+      const Atomic_output output = seen(file);
+      const bool is_none = output.means == Atomic_means::NONE;
+      files.push_back({file->space->id, file->name,
+                       static_cast<uint32_t>(
+                           page_size_t(file->space->flags).physical()),
+                       is_none && !has_copies()
+                           ? "none"
+                           : SHORT_MEANS[static_cast<size_t>(output.means)],
+                       name_of(output.means), !is_none,
+                       output.reason == Atomic_reason::WHOLE
+                           ? ""
+                           : sentence_of(output.reason)});
+    }
+    return DB_SUCCESS;
+  });
+  std::sort(files.begin(), files.end(),
+            [](const auto &one, const auto &another) {
+              return one.path < another.path;
+            });
   return files;
 }
 
@@ -611,19 +603,16 @@ void atomic_print(FILE *file) {
           "; files opened that are not written whole %" PRIu64 "\n",
           stats.doublewrite_avoided, stats.page_compressed, stats.fallbacks);
 
-  const std::vector<Open_file> files = open_files();
+  const std::vector<Atomic_file> files = atomic_files();
   /* What is not whole first, as it is what costs. */
   for (const bool is_whole : {false, true}) {
     constexpr size_t N_NAMED = 100;
     size_t n_files = 0;
-    for (const auto &[output, space_id, page_bytes, path] : files) {
-      if ((output.means != Atomic_means::NONE) != is_whole ||
-          ++n_files > N_NAMED) {
-        continue;
+    for (const Atomic_file &open : files) {
+      if (open.is_whole == is_whole && ++n_files <= N_NAMED) {
+        fprintf(file, "  %s: %s%s%s\n", open.path.c_str(), open.name,
+                *open.reason == '\0' ? "" : ", as ", open.reason);
       }
-      fprintf(file, "  %s: %s%s%s\n", path.c_str(), name_of(output.means),
-              is_whole ? "" : ", as ",
-              is_whole ? "" : sentence_of(output.reason));
     }
     if (n_files > N_NAMED) {
       fprintf(file,

@@ -26,7 +26,6 @@ What the kernel and the storage say, and show, of whole writes. */
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 
@@ -43,8 +42,13 @@ constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
 anything, and promises nothing. */
 constexpr unsigned long NOBODYS = 0x4004957f;
 
-/** Devices below one another, at most. */
-constexpr int MOST_LAYERS = 8;
+/** Devices below one another. */
+constexpr int LAYERS_MAX = 8;
+
+/** So long is known what was found out of a device none of whose files is open:
+from the look ahead of opening a file, without InnoDB's mutexes, until it is
+opened. */
+constexpr std::chrono::seconds EXAMINED_FOR{1};
 
 /** linux/stat.h: the request, and where the answers are in struct statx. */
 constexpr unsigned STATX_ATOMIC = 0x10000;
@@ -59,7 +63,6 @@ constexpr size_t STATX_UNIT_MAX_OPT = 0xb8;
 /** statfs(2): f_type. */
 constexpr long EXT4_MAGIC = 0xef53;
 constexpr long XFS_MAGIC = 0x58465342;
-constexpr long ZFS_MAGIC = 0x2fc12fc1;
 
 /** ioctl_xfs_fsgetxattr(2): FS_IOC_FSGETXATTR, the size of its structure, whose
 first field is the flags, and that of a file on XFS' realtime device. */
@@ -84,10 +87,10 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   Atomic_findings found{};
   struct stat status;
   if (fstat(file, &status) != 0) {
+    found.error = errno;
     return found;
   }
 
-  found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0;
   const unsigned on = 1;
   found.ioctl_succeeds = ioctl(file, NOBODYS, &on) != 0 &&
                          ioctl(file, DIRECTFS_ATOMIC_WRITES, &on) == 0;
@@ -97,30 +100,131 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   bool has_no_direct_io = false;
   if (syscall(SYS_statx, file, "", AT_EMPTY_PATH, STATX_ATOMIC | STATX_DIRECT,
               buffer) == 0) {
-    has_no_direct_io = (number_at(buffer, STATX_MASK) & STATX_DIRECT) != 0 &&
-                       number_at(buffer, STATX_DIRECT_MEM_ALIGN) == 0;
+    const bool is_said = (number_at(buffer, STATX_MASK) & STATX_DIRECT) != 0;
+    found.direct_is_confirmed =
+        is_said && number_at(buffer, STATX_DIRECT_MEM_ALIGN) != 0;
+    has_no_direct_io = is_said && !found.direct_is_confirmed;
     found.unit_min_bytes = number_at(buffer, STATX_UNIT_MIN);
     found.unit_max_bytes = number_at(buffer, STATX_UNIT_MAX);
     found.unit_max_opt_bytes = number_at(buffer, STATX_UNIT_MAX_OPT);
   }
+  found.is_direct =
+      (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
+
+  std::unique_lock lock{m_mutex};
+  const Device *known_device = known(status.st_dev);
+  const bool is_examined = known_device != nullptr;
+  Device_findings device = is_examined ? known_device->findings
+                                       : Device_findings{};
+  const bool is_tried =
+      is_examined && known_device->rwf_page_bytes.count(page_bytes) != 0;
+  lock.unlock();
+
+  if (!is_examined) {
+    device = examine(status.st_dev);
+  }
   if (units_hold_page(found, page_bytes)) {
-    /* What has failed may have done so for want of room or of descriptors. */
-    const std::pair<dev_t, uint32_t> key{status.st_dev, page_bytes};
-    found.rwf_error = m_taken.count(key) != 0 ? 0 : try_rwf(path, page_bytes);
-    if (found.rwf_error == 0) {
-      m_taken.insert(key);
-    }
+    found.rwf_error = is_tried ? 0 : try_rwf(path, page_bytes);
   }
 
-  if (begins_at_multiple(status.st_dev, page_bytes)) {
-    found.device_max_bytes =
-        queue_value(status.st_dev, "atomic_write_unit_max_bytes");
+  lock.lock();
+  Device &entry = m_devices[status.st_dev];
+  if (!is_examined) {
+    entry.findings = device;
+    entry.examined_at = std::chrono::steady_clock::now();
   }
-  found.sector_bytes =
-      lies_on_its_device(file) ? sector_bytes(status.st_dev, MOST_LAYERS) : 0;
-  found.file_system_bytes = file_system_bytes(
-      file, status.st_dev, status.st_blksize, has_no_direct_io);
+  if (units_hold_page(found, page_bytes) && found.rwf_error == 0) {
+    entry.rwf_page_bytes.insert(page_bytes);
+  }
+  lock.unlock();
+
+  found.error = device.error;
+  found.device_max_bytes =
+      device.start_bytes % page_bytes == 0 ? device.atomic_max_bytes : 0;
+  if (lies_on_its_device(file)) {
+    found.sector_bytes = device.sector_bytes;
+    found.sector_is_trusted = device.sector_is_trusted;
+  }
+  found.file_system_bytes =
+      file_system_bytes(file, device.journals_data, has_no_direct_io);
   return found;
+}
+
+Atomic_prober::Device *Atomic_prober::known(dev_t device) {
+  const auto found = m_devices.find(device);
+  return found != m_devices.end() && found->second.findings.error == 0 &&
+                 (found->second.n_open_files != 0 ||
+                  std::chrono::steady_clock::now() <
+                      found->second.examined_at + EXAMINED_FOR)
+             ? &found->second
+             : nullptr;
+}
+
+bool Atomic_prober::is_known(dev_t device) {
+  const std::lock_guard lock{m_mutex};
+  return known(device) != nullptr;
+}
+
+void Atomic_prober::opened(int file) {
+  struct stat status;
+  if (fstat(file, &status) == 0) {
+    const std::lock_guard lock{m_mutex};
+    ++m_devices[status.st_dev].n_open_files;
+  }
+}
+
+void Atomic_prober::closes(int file) {
+  struct stat status;
+  if (fstat(file, &status) == 0) {
+    const std::lock_guard lock{m_mutex};
+    const auto found = m_devices.find(status.st_dev);
+    if (found != m_devices.end() && --found->second.n_open_files == 0) {
+      m_devices.erase(found);
+    }
+  }
+}
+
+Device_findings Atomic_prober::examine(dev_t device) const {
+  Device_findings found{};
+  /* In units of 512 bytes, whatever the device's blocks are. */
+  found.start_bytes =
+      number_of(folder_of(device) + "/start", &found.error).value_or(0) * 512;
+  found.atomic_max_bytes =
+      queue_value(device, "atomic_write_unit_max_bytes", &found.error);
+  const Sector below = sector(device, LAYERS_MAX, &found.error);
+  found.sector_bytes = below.bytes;
+  found.sector_is_trusted = below.is_trusted;
+  found.journals_data = journals_data(device, &found.error);
+  return found;
+}
+
+std::optional<std::string> Atomic_prober::text_of(const std::string &path,
+                                                  int *error) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    if (errno != ENOENT && errno != ENOTDIR && *error == 0) {
+      *error = errno;
+    }
+    return std::nullopt;
+  }
+  std::string text;
+  char buffer[4096];
+  ssize_t n_bytes;
+  while ((n_bytes = read(file, buffer, sizeof(buffer))) > 0) {
+    text.append(buffer, static_cast<size_t>(n_bytes));
+  }
+  if (n_bytes < 0 && *error == 0) {
+    *error = errno;
+  }
+  close(file);
+  return n_bytes < 0 ? std::nullopt : std::optional{text};
+}
+
+std::optional<uint64_t> Atomic_prober::number_of(const std::string &path,
+                                                 int *error) {
+  std::istringstream text{text_of(path, error).value_or("")};
+  uint64_t number;
+  return text >> number ? std::optional{number} : std::nullopt;
 }
 
 std::string Atomic_prober::folder_of(dev_t device) const {
@@ -128,25 +232,15 @@ std::string Atomic_prober::folder_of(dev_t device) const {
          std::to_string(minor(device));
 }
 
-uint32_t Atomic_prober::queue_value(dev_t device,
-                                    const std::string &name) const {
+uint32_t Atomic_prober::queue_value(dev_t device, const std::string &name,
+                                    int *error) const {
   /* A partition has the queue of its disk, the folder above it. */
   for (const char *queue : {"/queue/", "/../queue/"}) {
-    std::ifstream file{folder_of(device) + queue + name};
-    uint32_t value;
-    if (file >> value) {
-      return value;
+    if (const auto value = number_of(folder_of(device) + queue + name, error)) {
+      return static_cast<uint32_t>(*value);
     }
   }
   return 0;
-}
-
-bool Atomic_prober::begins_at_multiple(dev_t device,
-                                       uint32_t page_bytes) const {
-  /* Of a partition: in units of 512 bytes, whatever the device's blocks are. */
-  std::ifstream file{folder_of(device) + "/start"};
-  uint64_t start;
-  return !(file >> start) || start * 512 % page_bytes == 0;
 }
 
 bool Atomic_prober::lies_on_its_device(int file) {
@@ -162,85 +256,105 @@ bool Atomic_prober::lies_on_its_device(int file) {
   return system.f_type == EXT4_MAGIC;
 }
 
-uint32_t Atomic_prober::sector_bytes(dev_t device, int n_layers) const {
+bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
+  std::error_code failure;
+  std::filesystem::path path =
+      std::filesystem::canonical(std::filesystem::path{folder}, failure);
+  if (failure) {
+    if (failure != std::errc::no_such_file_or_directory && *error == 0) {
+      *error = failure.value();
+    }
+    return false;
+  }
+  if (std::filesystem::exists(path / "partition", failure)) {
+    path = path.parent_path();
+  }
+  const std::string name = path.filename().string();
+  if (name.starts_with("loop")) {
+    return text_of(path / "loop/dio", error).value_or("").starts_with("1");
+  }
+  const bool is_iscsi = path.string().find("/session") != std::string::npos;
+  return name.starts_with("nvme") || (name.starts_with("sd") && !is_iscsi) ||
+         name.starts_with("dm-") || name.starts_with("md");
+}
+
+Atomic_prober::Sector Atomic_prober::sector(dev_t device, int n_layers,
+                                            int *error) const {
+  if (n_layers == 0) {
+    return {0, false};
+  }
   /* What takes DAX is memory, which tears a block at any of its lines
   (Documentation/driver-api/nvdimm/btt.rst). */
-  uint32_t least = queue_value(device, "dax") == 0
-                       ? queue_value(device, "logical_block_size")
-                       : 0;
-  if (n_layers == 0) {
-    return 0;
-  }
+  Sector smallest{queue_value(device, "dax", error) == 0
+                      ? queue_value(device, "logical_block_size", error)
+                      : 0,
+                  driver_is_trusted(folder_of(device), error)};
+  const auto add = [&smallest](const Sector &below) {
+    smallest.bytes = std::min(smallest.bytes, below.bytes);
+    smallest.is_trusted = smallest.is_trusted && below.is_trusted;
+  };
+
   for (const char *disk : {"", "/.."}) {
     const std::filesystem::path folder = folder_of(device) + disk;
 
-    std::ifstream loop{folder / "loop/backing_file"};
-    std::string path;
-    if (std::getline(loop, path)) {
-      /* What begins within a sector has each of its own in two of them. */
-      std::ifstream file{folder / "loop/offset"};
-      uint64_t offset;
+    auto path = text_of(folder / "loop/backing_file", error);
+    if (path) {
+      path->resize(path->find_last_not_of('\n') + 1);
+      const auto offset = number_of(folder / "loop/offset", error);
       struct stat status;
-      least = file >> offset && stat(path.c_str(), &status) == 0
-                  ? std::min(least, sector_bytes(status.st_dev, n_layers - 1))
-                  : 0;
-      if (least != 0 && offset % least != 0) {
-        least = 0;
+      add(offset && stat(path->c_str(), &status) == 0
+              ? sector(status.st_dev, n_layers - 1, error)
+              : Sector{0, false});
+      /* What begins within a sector has each of its own in two of them. */
+      if (smallest.bytes != 0 && *offset % smallest.bytes != 0) {
+        smallest.bytes = 0;
       }
     }
 
     /* It may change meanwhile: what cannot be read is not known. */
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry{folder / "slaves", error};
+    std::error_code failure;
+    for (std::filesystem::directory_iterator entry{folder / "slaves", failure};
          entry != std::filesystem::directory_iterator();
-         entry.increment(error)) {
-      std::ifstream file{entry->path() / "dev"};
+         entry.increment(failure)) {
+      std::istringstream text{
+          text_of(entry->path() / "dev", error).value_or("")};
       unsigned its_major, its_minor;
       char colon;
-      least = file >> its_major >> colon >> its_minor
-                  ? std::min(least, sector_bytes(makedev(its_major, its_minor),
-                                                 n_layers - 1))
-                  : 0;
+      add(text >> its_major >> colon >> its_minor
+              ? sector(makedev(its_major, its_minor), n_layers - 1, error)
+              : Sector{0, false});
     }
-    if (error && error != std::errc::no_such_file_or_directory) {
-      least = 0;
+    if (failure && failure != std::errc::no_such_file_or_directory) {
+      *error = *error == 0 ? failure.value() : *error;
     }
   }
-  return least;
+  return smallest;
 }
 
-uint32_t Atomic_prober::file_system_bytes(int file, dev_t device,
-                                          uint32_t block_bytes,
-                                          bool has_no_direct_io) const {
+uint32_t Atomic_prober::file_system_bytes(int file, bool journals_data,
+                                          bool has_no_direct_io) {
   struct statfs system;
-  if (fstatfs(file, &system) != 0) {
+  if (fstatfs(file, &system) != 0 || system.f_type != EXT4_MAGIC) {
     return 0;
   }
-  if (system.f_type == ZFS_MAGIC) {
-    /* The record size, of which each is a copy on write. */
-    return block_bytes;
-  }
-  if (system.f_type == EXT4_MAGIC) {
-    /* Each block of a write is in the journal by itself, so that one
-    transaction can end between two blocks of a page. */
-    unsigned long flags = 0;
-    const bool is_said =
-        journals_data(device) || (ioctl(file, GET_FLAGS, &flags) == 0 &&
-                                  (flags & JOURNAL_DATA_FLAG) != 0);
-    /* The file's flag has no effect with delayed allocation, nor without a
-    journal. What writes data through its journal has no direct I/O, which
-    statx() tells since Linux 6.1. */
-    return is_said && has_no_direct_io ? static_cast<uint32_t>(system.f_bsize)
-                                       : 0;
-  }
-  return 0;
+  /* Each block of a write is in the journal by itself, so that one transaction
+  can end between two blocks of a page. */
+  unsigned long flags = 0;
+  const bool is_said =
+      journals_data || (ioctl(file, GET_FLAGS, &flags) == 0 &&
+                        (flags & JOURNAL_DATA_FLAG) != 0);
+  /* The file's flag has no effect with delayed allocation, nor without a
+  journal. What writes data through its journal has no direct I/O, which statx()
+  tells since Linux 6.1. */
+  return is_said && has_no_direct_io ? static_cast<uint32_t>(system.f_bsize)
+                                     : 0;
 }
 
-bool Atomic_prober::journals_data(dev_t device) const {
+bool Atomic_prober::journals_data(dev_t device, int *error) const {
   /* proc(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root
   rw,errors=continue": the third is the device, the last the file system's own
   options. */
-  std::ifstream mounts{m_mountinfo};
+  std::istringstream mounts{text_of(m_mountinfo, error).value_or("")};
   const std::string number =
       std::to_string(major(device)) + ":" + std::to_string(minor(device));
   for (std::string line; std::getline(mounts, line);) {

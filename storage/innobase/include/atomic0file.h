@@ -25,7 +25,7 @@ what has come of them. What the patches call is in spw0hook.h. */
 namespace spw {
 
 /** innodb_use_atomic_writes, as in enum Atomic_writes. Set before InnoDB starts
-and constant from then on, as the next three are. */
+and constant from then on, as the next two are. */
 extern unsigned long use_atomic_writes;
 
 /** innodb_use_atomic_writes_fs: file systems that make writes whole without
@@ -34,10 +34,6 @@ extern bool use_atomic_writes_fs;
 
 /** innodb_use_fallocate: files are extended without writing zeros. */
 extern bool use_fallocate;
-
-/** innodb_doublewrite_fsync: the doublewrite files are synced ahead of their
-pages' writes with any innodb_flush_method. */
-extern bool doublewrite_fsync;
 
 /** What was written without the doublewrite buffer, and what was not, since the
 server started. */
@@ -57,7 +53,7 @@ struct Atomic_stats {
   uint64_t fallbacks;
 
   /** Open files, by what makes their pages whole; NONE: through the doublewrite
-  buffer. */
+  buffer. That of a page-compressed table is counted by what its storage does. */
   uint64_t files[static_cast<size_t>(Atomic_means::N)];
 };
 
@@ -79,23 +75,20 @@ struct Atomic_file {
   innodb_doublewrite has no copies either. */
   const char *means;
 
-  /** Why they are not whole by what their storage does; empty if they are. */
+  /** The same, in the words of the monitor. */
+  const char *name;
+
+  /** Its pages are whole by what its storage does. */
+  bool is_whole;
+
+  /** Why they are not, or what is to be said of it; may be empty. */
   const char *reason;
 };
 
 /** @return the open data files but for temporary ones, in the order of their
-paths; none with innodb_use_atomic_writes = OFF. Takes no latch of InnoDB's. */
+paths; none with innodb_use_atomic_writes = OFF. Takes the mutexes of the
+tablespaces' shards, one after another. */
 std::vector<Atomic_file> atomic_files();
-
-/** @param[in]  folder  innodb_doublewrite_dir, or nullptr: where doublewrite
-files are. Upstream puts a # before a name that is no path. Called once, before
-InnoDB starts. */
-void doublewrite_start(const char *folder);
-
-/** Pages are about to be written without the doublewrite files: a file in the
-data directory says so until a clean shutdown. The server stops if it cannot be
-made. Only for atomic_file_opened(). */
-void doublewrite_mark();
 
 }  // namespace spw
 

@@ -19,6 +19,8 @@ The only door between upstream's files and ours: what the patches call. */
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -402,8 +404,7 @@ is held: the same, where the transaction changes many.
 @param[in]      table  the table */
 void redo_delay_change(trx_t *trx, const dict_table_t *table);
 
-/* Atomic writes: atomic/atomic0file.cc, and atomic0dblwr.cc of the doublewrite
-files */
+/* Atomic writes: atomic/atomic0file.cc */
 
 /** InnoDB's variables have been read: what innodb_use_atomic_writes = ON brings
 with it is set. Called once, by the thread that starts InnoDB.
@@ -431,127 +432,148 @@ which the server does not start.
 [[nodiscard]] bool atomic_may_use_system(const char *path,
                                          const fil_space_t *space);
 
-/** A data file has been opened: find out how its pages are written. The mutex
-of its shard is held.
-@param[in]  file  the file */
-void atomic_file_opened(const fil_node_t *file);
+/** A data file has been opened: find out how its pages are written, and keep it
+with the file. The mutex of its shard is held.
+@param[in,out]  file  the file */
+void atomic_file_opened(fil_node_t *file);
 
-/** A data file has been closed. The mutex of its shard is held.
-@param[in]  file  the file */
-void atomic_file_closed(const fil_node_t *file);
+/** A data file is about to be closed. The mutex of its shard is held.
+@param[in,out]  file  the file */
+void atomic_file_closes(fil_node_t *file);
 
-/** Whether a page is written without the doublewrite buffer, and as a whole. It
-holds in the thread that asks until the end of the scope, in which it hands the
-write over to the kernel. */
-class Atomic_page {
+/** @param[in]  page  a page that is fixed for its write
+@return whether it is to be written without the doublewrite buffer. The request
+of the write is to say so: IORequest::m_spw_bypass */
+[[nodiscard]] bool atomic_bypasses_doublewrite(const buf_page_t *page);
+
+/** A request that is handed over to os_aio() in the scope of this; its file is
+pinned open. If it is the write of a page of a file whose pages are written
+whole, it is marked with what makes it so (IORequest::m_spw_means), and has a
+permit if it needs one; that of an asynchronous write is given back by
+atomic_completed(). The server stops if the page has no copy and its file, opened
+again, does not make it whole. */
+class Atomic_write_scope {
  public:
-  /** @param[in]  page  the page, which is fixed for the write */
-  explicit Atomic_page(const buf_page_t *page);
-  ~Atomic_page();
+  /** @param[in,out]  request   the request
+  @param[in]      file        the file
+  @param[in]      page_bytes  its pages
+  @param[in]      n_bytes     how much is written: less than a page if that is
+                              page-compressed already
+  @param[in]      is_page     it is of a page of the buffer pool
+  @param[in]      is_sync     it is done by this thread */
+  Atomic_write_scope(IORequest *request, const fil_node_t *file,
+                     size_t page_bytes, size_t n_bytes, bool is_page,
+                     bool is_sync);
+  ~Atomic_write_scope();
 
-  Atomic_page(const Atomic_page &) = delete;
-  Atomic_page &operator=(const Atomic_page &) = delete;
+  Atomic_write_scope(const Atomic_write_scope &) = delete;
+  Atomic_write_scope &operator=(const Atomic_write_scope &) = delete;
 
-  [[nodiscard]] bool is_written_whole() const;
+ private:
+  bool m_has_permit;
 };
 
-/** A request that is about to be handed over to os_aio(), in the scope of this;
-its file is pinned. A page of a file whose pages are written whole is, also
-where it has been decided otherwise as its file was closed (Atomic_page, AUTO).
-The server stops if it is to be and cannot, as what Atomic_page has found is not
-so any more. */
-class Atomic_request {
- public:
-  /** @param[in,out]  request  the request
-  @param[in]      file     the file
-  @param[in]      page     the page, or what else is the request's message */
-  Atomic_request(IORequest *request, const fil_node_t *file, const void *page);
-  ~Atomic_request();
-
-  Atomic_request(const Atomic_request &) = delete;
-  Atomic_request &operator=(const Atomic_request &) = delete;
-};
-
-/** A request of native AIO was prepared: if it is that of Atomic_request and
-needs RWF_ATOMIC it has that.
-@param[in,out]  control  the request */
-void atomic_prepare(iocb *control);
-
-/** A request of native AIO that was prepared was not submitted, and may be
-prepared again. Called by the thread that has prepared it. The server stops if
-it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
-@param[in]  control  the request
-@param[in]  error    errno
-@param[in]  path     its file */
-void atomic_not_submitted(const iocb *control, int error, const char *path);
+/** A request of native AIO was prepared: if it needs RWF_ATOMIC it has that.
+@param[in]      request  the request
+@param[in,out]  control  the same, as the kernel takes it */
+void atomic_prepare(const IORequest &request, iocb *control);
 
 /** The kernel has reported a request of native AIO as done, or failed. Called
 by its segment's I/O thread, which holds no mutex.
 @param[in]  control  the request */
 void atomic_completed(const iocb *control);
 
-/** A request of native AIO that was submitted has failed. The server stops if
+/** A request of native AIO was not submitted, or has failed. The server stops if
 it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
-@param[in]  control  the request
+@param[in]  request  the request
 @param[in]  error    errno
 @param[in]  path     its file */
-void atomic_failed(const iocb *control, int error, const char *path);
+void atomic_failed(const IORequest &request, int error, const char *path);
 
 /** A write of native AIO was done in part, and its rest is about to be
 submitted. The server stops if it was to be written whole.
 @param[in]  request  the request
-@param[in]  file     its file */
-void atomic_resubmitted(const IORequest &request, const fil_node_t *file);
+@param[in]  path     its file */
+void atomic_resubmitted(const IORequest &request, const char *path);
 
-/** A synchronous write is due: if it is that of Atomic_request, do it. The
-server stops if the kernel rejects RWF_ATOMIC, or writes a part, or if there is
-no room for it.
+/** A synchronous write is due: if it is to be whole, do it. The server stops if
+the kernel rejects RWF_ATOMIC, or writes a part, or if there is no room for it.
+@param[in]   request    the request
 @param[in]   file       the file
 @param[in]   buffer     what is written
 @param[in]   n_bytes    how much
 @param[in]   offset     where
 @param[out]  n_written  what pwritev2() has returned
 @return whether it is */
-bool atomic_write(int file, void *buffer, size_t n_bytes, uint64_t offset,
-                  ssize_t *n_written);
+bool atomic_write(const IORequest &request, int file, void *buffer,
+                  size_t n_bytes, uint64_t offset, ssize_t *n_written);
+
+/** Print what makes pages whole, in the section FLUSHING AND STALLS of SHOW
+ENGINE INNODB STATUS; nothing if innodb_use_atomic_writes is OFF.
+@param[in,out]  file  where to print */
+void atomic_print(FILE *file);
+
+/** @return the plugin of the table
+INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES. Called while the program is
+loaded, for upstream's array of plugins. */
+[[nodiscard]] st_mysql_plugin atomic_table();
+
+/* The doublewrite files, and recovery from them: dblwr/ */
+
+/** Pages of a tablespace were written that no redo protects, and have left the
+buffer pool's flush list: sync its files, ahead of the commit that relies on
+them.
+@param[in]  space_id  the tablespace */
+void sync_unlogged_pages(uint32_t space_id);
+
+/** @return whether the doublewrite file has to be synced ahead of its pages'
+writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
+[[nodiscard]] bool dblwr_needs_fsync();
+
+/** A doublewrite file has been made, or found, and is about to be used: sync it
+and its folder.
+@param[in]  file  the file
+@param[in]  path  its path
+@return whether it is durable; if not, the error log says why */
+[[nodiscard]] bool dblwr_sync_file(int file, const std::string &path);
+
+/** Recovery has flushed all pages, and no thread writes any: clear the copies in
+the doublewrite files where pages are, or were, written without them. */
+void dblwr_recovered();
+
+/** InnoDB has shut down, and the doublewrite files are closed: if pages were
+written without copies, and all is flushed, clear the copies. */
+void dblwr_shutdown();
 
 /** @param[in]  copy  a page of the doublewrite buffer, at recovery
-@return whether it must not be put in the place of a corrupt page, as it may be
-of an earlier write, or of another data directory: it is from before the
-checkpoint, and pages were written without the doublewrite buffer since the last
-clean shutdown, or copies of another data directory have been seen; or it is
-such a copy itself, as its LSN is beyond the redo log's files, which the error
-log says */
-[[nodiscard]] bool doublewrite_copy_is_unusable(const unsigned char *copy);
+@return whether it must not be put in the place of a corrupt page: it is of
+another data directory, as its LSN is beyond the redo log's files, which the
+error log says; or it is from before the checkpoint, and pages were written
+without copies since the files were cleared, or copies of another data directory
+have been seen */
+[[nodiscard]] bool dblwr_copy_is_unusable(const unsigned char *copy);
 
 /** @param[in]  one      a page of the doublewrite buffer
 @param[in]  another  another
 @return whether the first is newer: its FIL_PAGE_LSN is higher */
-[[nodiscard]] bool doublewrite_copy_is_newer(const unsigned char *one,
-                                             const unsigned char *another);
-
-/** @param[in]  copy      a page of the doublewrite buffer
-@param[in]  space_id  a tablespace
-@param[in]  page_no   a page of it
-@return whether it is a copy of that page */
-[[nodiscard]] bool doublewrite_is_page(const unsigned char *copy,
-                                       uint32_t space_id, uint32_t page_no);
+[[nodiscard]] bool dblwr_copy_is_newer(const unsigned char *one,
+                                       const unsigned char *another);
 
 /** @param[in]  copy  a page of the doublewrite buffer
 @param[in]  older  another, which is not newer
 @return whether the second is of the same page and not from before the
 checkpoint: what has changed since is in the redo log */
-[[nodiscard]] bool doublewrite_copy_may_replace(const unsigned char *copy,
-                                                const unsigned char *older);
+[[nodiscard]] bool dblwr_copy_may_replace(const unsigned char *copy,
+                                          const unsigned char *older);
 
 /** Copies of the same page are to be tried from the newest on.
 @param[in,out]  pages  those of the doublewrite files */
 template <class Pages>
-void doublewrite_newest_first(Pages *pages) {
+void dblwr_newest_first(Pages *pages) {
   std::stable_sort(pages->begin(), pages->end(),
                    [](const auto *one, const auto *another) {
-                     return doublewrite_copy_is_newer(
-                         one->m_buffer.begin(), another->m_buffer.begin());
+                     return dblwr_copy_is_newer(one->m_buffer.begin(),
+                                                another->m_buffer.begin());
                    });
 }
 
@@ -560,41 +582,41 @@ void doublewrite_newest_first(Pages *pages) {
 @return whether there is an older one in its place: a power cut tears a copy
 before the page that it is of is written again, which can be torn from before */
 template <class Pages>
-[[nodiscard]] bool doublewrite_has_older_copy(const Pages &pages,
-                                              const unsigned char *copy) {
+[[nodiscard]] bool dblwr_has_older_copy(const Pages &pages,
+                                        const unsigned char *copy) {
   auto page = std::find_if(pages.begin(), pages.end(), [copy](const auto *it) {
     return it->m_buffer.begin() == copy;
   });
   return page != pages.end() &&
          std::any_of(++page, pages.end(), [copy](const auto *it) {
-           return doublewrite_copy_may_replace(copy, it->m_buffer.begin());
+           return dblwr_copy_may_replace(copy, it->m_buffer.begin());
          });
 }
 
-/** Of a page's copies take the newest that is whole. That of a first page is
-written to its file as it is, so that it must be whole; of others that is found
-out later (doublewrite_has_older_copy()).
-@param[in]  copies  all of the page, in any order
-@return one; nullptr if there is none that may be used: those that
-doublewrite_copy_is_unusable(), and one from before the checkpoint behind a
-newer one that is torn, may not */
-[[nodiscard]] const unsigned char *doublewrite_newest_whole(
-    std::vector<const unsigned char *> copies);
+/** @param[in]  copy  a page of the doublewrite buffer
+@param[in]  all   those of the same page, with itself
+@return whether it must not be taken: it is unusable, or torn, as far as that can
+be told before the tablespace is open, which is for the first page of a file; or
+a newer one is torn, and this one is from before the checkpoint */
+[[nodiscard]] bool dblwr_copy_is_rejected(
+    const unsigned char *copy, const std::vector<const unsigned char *> &all);
 
-/** @param[in]  pages    those of the doublewrite files, in any order
-@param[in]  page_id  a page
-@return doublewrite_newest_whole() of its copies */
-template <class Pages, class Page_id>
-[[nodiscard]] const unsigned char *doublewrite_find(const Pages &pages,
-                                                    const Page_id &page_id) {
-  std::vector<const unsigned char *> copies;
+/** @param[in]  pages  those of the doublewrite files, in any order
+@param[in]  copy   one of them
+@return dblwr_copy_is_rejected() */
+template <class Pages>
+[[nodiscard]] bool dblwr_copy_must_be_rejected(const Pages &pages,
+                                               const unsigned char *copy) {
+  std::vector<const unsigned char *> all;
   for (const auto *page : pages) {
-    const unsigned char *copy = page->m_buffer.begin();
-    if (doublewrite_is_page(copy, page_id.space(), page_id.page_no())) {
-      copies.push_back(copy);
+    const unsigned char *other = page->m_buffer.begin();
+    /* FIL_PAGE_OFFSET and FIL_PAGE_SPACE_ID, of 4 bytes each. */
+    if (memcmp(other + 4, copy + 4, 4) == 0 &&
+        memcmp(other + 34, copy + 34, 4) == 0) {
+      all.push_back(other);
     }
   }
-  return doublewrite_newest_whole(std::move(copies));
+  return dblwr_copy_is_rejected(copy, all);
 }
 
 /** The first page of a data file is corrupt, and upstream has surveyed the file
@@ -608,38 +630,14 @@ one is enough.
 one if there is a copy of that one's first page and none of the other's, and the
 corrupt page names it, too
 @return error; DB_SUCCESS if it is now the expected one */
-[[nodiscard]] dberr_t doublewrite_space(const char *path, uint32_t expected,
+[[nodiscard]] dberr_t dblwr_space(const char *path, uint32_t expected,
                                         dberr_t error, uint32_t *space_id);
 
-/** The page of the transaction system is about to be read, ahead of recovery,
-which would put the doublewrite buffer's copy in its place.
-@return false if it is torn and there is a copy, so that it has to be read later
-(doublewrite_v1_read_if_due()) */
-[[nodiscard]] bool doublewrite_v1_can_be_read();
-
-/** The redo log has been applied: read from the page of the transaction system
-what could not be read ahead of it.
-@return as dblwr::v1::init(); DB_SUCCESS if nothing is due */
-[[nodiscard]] dberr_t doublewrite_v1_read_if_due();
-
-/** InnoDB has shut down, and the doublewrite files are closed: if pages were
-written without them, and all is flushed, they are removed, so that no server
-finds a page's earlier write there. */
-void atomic_shutdown();
-
-/** @return whether the doublewrite file has to be synced ahead of its pages'
-writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
-[[nodiscard]] bool doublewrite_needs_fsync();
-
-/** Print what makes pages whole, in the section FLUSHING AND STALLS of SHOW
-ENGINE INNODB STATUS; nothing if innodb_use_atomic_writes is OFF.
-@param[in,out]  file  where to print */
-void atomic_print(FILE *file);
-
-/** @return the plugin of the table
-INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES. Called while the program is
-loaded, for upstream's array of plugins. */
-[[nodiscard]] st_mysql_plugin atomic_table();
+/** The redo log is known, and the page of the transaction system is about to be
+read, ahead of recovery: if it is torn, and there is a copy, recover it now. The
+server stops if the first page of the system tablespace, which is restored before
+the redo log is known, was restored from a copy that is not usable. */
+void dblwr_check_system_pages();
 
 /* The redo log made smaller: redo/redo0resize.cc */
 

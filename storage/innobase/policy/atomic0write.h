@@ -41,8 +41,8 @@ enum class Atomic_means : uint8_t {
   RWF,
   /** RWF_ATOMIC that the file system makes whole by copy on write. */
   RWF_COPY,
-  /** Each write of so many bytes is whole in a file system that writes data
-  through its journal or copies on write, without being asked. */
+  /** The page is not larger than a block that the file system writes through
+  its journal, without being asked. */
   FILE_SYSTEM,
   /** The page is not larger than what the device writes as a whole. */
   SECTOR,
@@ -51,8 +51,12 @@ enum class Atomic_means : uint8_t {
 
 /** What was found out about a file by trying, or by asking the kernel. */
 struct Atomic_findings {
-  /** The file is open for direct I/O: the page cache cannot split a page. */
+  /** The file is open for direct I/O, and the kernel does not say that it
+  writes through the page cache nevertheless, which can split a page. */
   bool is_direct;
+
+  /** The kernel says that the file has direct I/O: statx(2), STATX_DIOALIGN. */
+  bool direct_is_confirmed;
 
   /** directFS's ioctl succeeded on this file. */
   bool ioctl_succeeds;
@@ -80,17 +84,26 @@ struct Atomic_findings {
   bytes; 0 if it makes none. */
   uint32_t file_system_bytes;
 
-  /** What the device, and each below it, writes as a whole: the least logical
+  /** What the device, and each below it, writes as a whole: the smallest logical
   block size, in bytes; 0 if one is not known. */
   uint32_t sector_bytes;
+
+  /** Each of these devices has a driver that writes a sector as a whole to the
+  medium, and not through a page cache of its own or of another machine. */
+  bool sector_is_trusted;
+
+  /** The device could not be examined: errno, as for want of descriptors. 0 if
+  it could be. */
+  int error;
 };
 
 /** What decide_atomic_means() decides on. */
 struct Atomic_input {
   Atomic_writes setting;
 
-  /** innodb_use_atomic_writes_fs: file systems that make writes whole without
-  being asked are good enough. */
+  /** innodb_use_atomic_writes_fs: what is whole without being asked for, and
+  cannot be verified, is good enough: a file system's journal, and the sector of
+  a device whose driver is not trusted. */
   bool file_system_is_enough;
 
   /** The file's pages, in bytes: a power of 2, 1,024 to 65,536. */
@@ -101,11 +114,7 @@ struct Atomic_input {
   bool is_native_aio;
 
   /** The file is synced when pages have been written to it, ahead of the
-  checkpoint. With innodb_flush_method = O_DIRECT_NO_FSYNC it is not, and a
-  write that the file system makes whole, by a copy or by its journal, is in the
-  file only when that is committed (measured: 32 of 32 overwrites with
-  RWF_ATOMIC that were done were not in the file of a device without a cache).
-*/
+  checkpoint. With innodb_flush_method = O_DIRECT_NO_FSYNC it is not. */
   bool is_synced;
 
   Atomic_findings found;
@@ -121,7 +130,10 @@ enum class Atomic_reason : uint8_t {
   SIMULATED_AIO,
   /** Not open for direct I/O. */
   NOT_DIRECT,
-  /** It can be, and the file is not synced when pages have been written. */
+  /** The file is not synced when pages have been written: a write that a file
+  system makes whole, by a copy or by its journal, is in the file only when that
+  is committed, and what was written without a copy in the doublewrite buffer
+  has to be there when the checkpoint has passed it. */
   NOT_SYNCED,
   /** It can be, but by copies, which on storage as fast as memory take longer
   than writing a page twice: two to three times (measured: XFS, 16 KiB, random
@@ -130,12 +142,22 @@ enum class Atomic_reason : uint8_t {
   /** It can be by the file system only, and innodb_use_atomic_writes_fs is
   OFF. */
   FILE_SYSTEM_NOT_ALLOWED,
+  /** The device's sector holds a page, its driver is not trusted with that, and
+  innodb_use_atomic_writes_fs is OFF. */
+  SECTOR_NOT_TRUSTED,
   /** The kernel says that it can be, and the page that was written to try it
   was rejected. */
   REJECTED,
   /** The kernel says that it can be, and no page could be written to try it:
-  for want of room, of descriptors, of a right. */
+  for want of room, of descriptors, of a right. It is tried again when the file
+  is opened again. */
   NOT_TRIED,
+  /** The device could not be examined. It is again when the file is opened
+  again. */
+  NOT_EXAMINED,
+  /** The marker file could not be written in the data directory; not of
+  decide_atomic_means(). */
+  NO_MARKER,
   /** The storage makes no write of that size whole. */
   NOTHING_FOUND,
   /** The table is page-compressed; not of decide_atomic_means(). */
@@ -183,7 +205,9 @@ constexpr bool is_rejection(int error) {
   return error == EINVAL || error == EOPNOTSUPP;
 }
 
-/** Decide how a file's pages are written.
+/** Decide how a file's pages are written. A file is refused only for what is
+known of its storage: what could not be tried or examined is asked again when
+the file is opened again, and reads need none of it.
 @param[in]  input  what is asked for and what was found out
 @return the means and the reason */
 constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
@@ -196,71 +220,81 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
   if (!input.is_native_aio) {
     return {Atomic_means::NONE, is_on, Atomic_reason::SIMULATED_AIO};
   }
+  if (!input.is_synced) {
+    return {Atomic_means::NONE, is_on, Atomic_reason::NOT_SYNCED};
+  }
 
   /* What is said at the end if nothing holds: the last that nearly did. */
-  Atomic_reason reason = Atomic_reason::NOTHING_FOUND;
+  Atomic_reason reason = found.error == 0 ? Atomic_reason::NOTHING_FOUND
+                                          : Atomic_reason::NOT_EXAMINED;
   const bool units_hold = units_hold_page(found, input.page_bytes);
-  bool copies_hold = false;
+  Atomic_reason copies = Atomic_reason::NOTHING_FOUND;
 
   if (!found.is_direct) {
     reason = Atomic_reason::NOT_DIRECT;
-  } else if (!input.is_synced && (found.ioctl_succeeds || units_hold)) {
-    reason = Atomic_reason::NOT_SYNCED;
   } else if (found.ioctl_succeeds) {
     return {Atomic_means::IOCTL, false, Atomic_reason::WHOLE};
-  } else if (units_hold && found.rwf_error != 0) {
-    reason = is_rejection(found.rwf_error) ? Atomic_reason::REJECTED
-                                           : Atomic_reason::NOT_TRIED;
-  } else if (units_hold && device_holds_page(found, input.page_bytes)) {
-    return {Atomic_means::RWF, false, Atomic_reason::WHOLE};
+  } else if (units_hold && is_rejection(found.rwf_error)) {
+    reason = Atomic_reason::REJECTED;
+  } else if (units_hold && found.rwf_error != 0 && !is_on) {
+    reason = Atomic_reason::NOT_TRIED;
   } else if (units_hold) {
-    copies_hold = true;
+    /* With ON also where it could not be tried: a write with RWF_ATOMIC is
+    whole, or the kernel rejects it and the server stops. */
+    copies = found.rwf_error == 0 ? Atomic_reason::WHOLE
+                                  : Atomic_reason::NOT_TRIED;
+    if (device_holds_page(found, input.page_bytes)) {
+      return {Atomic_means::RWF, false, copies};
+    }
     reason = Atomic_reason::COPIES_ARE_SLOW;
   }
 
   if (input.page_bytes <= found.file_system_bytes) {
-    if (!input.file_system_is_enough) {
-      reason = Atomic_reason::FILE_SYSTEM_NOT_ALLOWED;
-    } else if (!input.is_synced) {
-      reason = Atomic_reason::NOT_SYNCED;
-    } else {
+    if (input.file_system_is_enough) {
       return {Atomic_means::FILE_SYSTEM, false, Atomic_reason::WHOLE};
     }
+    reason = Atomic_reason::FILE_SYSTEM_NOT_ALLOWED;
+  }
+  if (found.is_direct && found.direct_is_confirmed &&
+      input.page_bytes <= found.sector_bytes) {
+    if (found.sector_is_trusted || input.file_system_is_enough) {
+      return {Atomic_means::SECTOR, false, Atomic_reason::WHOLE};
+    }
+    reason = Atomic_reason::SECTOR_NOT_TRUSTED;
   }
 
-  if (found.is_direct && input.page_bytes <= found.sector_bytes) {
-    return {Atomic_means::SECTOR, false, Atomic_reason::WHOLE};
-  }
   /* The last, as the others cost nothing. */
-  if (copies_hold && is_on) {
-    return {Atomic_means::RWF_COPY, false, Atomic_reason::WHOLE};
+  if (copies != Atomic_reason::NOTHING_FOUND && is_on) {
+    return {Atomic_means::RWF_COPY, false, copies};
   }
-  return {Atomic_means::NONE, is_on, reason};
+  return {Atomic_means::NONE, is_on && found.error == 0, reason};
 }
 
-/** Whether a page goes without the doublewrite buffer.
-@param[in]  means               of its file
+/** @param[in]  means               of a page's file
 @param[in]  is_page_compressed  its table is page-compressed: what is written
                                 has not the length of a page, and the rest of
                                 the page is punched
-@return whether it does */
+@return whether the page is written whole */
 constexpr bool page_is_written_whole(Atomic_means means,
                                      bool is_page_compressed) {
   return means != Atomic_means::NONE && !is_page_compressed;
 }
 
-/** Whether a page may go without the doublewrite buffer before its file is
-opened for the write. With ON it may: a file that is opened and does not make
-pages whole ends the server (decide_atomic_means() refuses it), so that the page
-is not written torn.
+/** Whether a page bypasses the doublewrite buffer. With ON it may before its
+file is opened for the write, and where there are no copies: a file that does
+not make pages whole then ends the server, so that the page is not written torn.
 @param[in]  setting             innodb_use_atomic_writes
 @param[in]  means               of its file; NONE also if it is closed
+@param[in]  is_open             whether the file is
+@param[in]  has_copies          the doublewrite buffer has copies of pages
 @param[in]  is_page_compressed  see page_is_written_whole()
 @return whether it does */
 constexpr bool page_goes_without(Atomic_writes setting, Atomic_means means,
+                                 bool is_open, bool has_copies,
                                  bool is_page_compressed) {
   return page_is_written_whole(means, is_page_compressed) ||
-         (setting == Atomic_writes::ON && !is_page_compressed);
+         (setting == Atomic_writes::ON && !is_page_compressed &&
+          (!is_open || !has_copies));
 }
 
 /** @param[in]  output              decision of a file
@@ -278,32 +312,6 @@ constexpr Atomic_output as_seen(const Atomic_output &output,
 @return whether its pages have to be written with RWF_ATOMIC */
 constexpr bool needs_rwf(Atomic_means means) {
   return means == Atomic_means::RWF || means == Atomic_means::RWF_COPY;
-}
-
-/** Whether a copy of a page in the doublewrite buffer must not be put in the
-page's place at recovery, although that is corrupt. A page is only torn if it
-was not synced to its file; so its oldest change was not behind a checkpoint,
-which syncs first, and the newest, which the copy that was written ahead of it
-has too, is not older. An older copy is one of an earlier write, and of what has
-changed since and is not in the redo log any more nothing is in it.
-@param[in]  copy_lsn        the copy's FIL_PAGE_LSN
-@param[in]  checkpoint_lsn  where recovery begins; 0 if that is not known
-@return whether it must not */
-constexpr bool doublewrite_copy_is_stale(uint64_t copy_lsn,
-                                         uint64_t checkpoint_lsn) {
-  return copy_lsn < checkpoint_lsn;
-}
-
-/** Whether a copy of a page in the doublewrite buffer is of another data
-directory, or of this one before it was made anew: the redo log is written ahead
-of pages and of their copies.
-@param[in]  copy_lsn      the copy's FIL_PAGE_LSN
-@param[in]  redo_end_lsn  behind the last place in the redo log's files; 0 if it
-                          is not known
-@return whether it is */
-constexpr bool doublewrite_copy_is_foreign(uint64_t copy_lsn,
-                                           uint64_t redo_end_lsn) {
-  return redo_end_lsn != 0 && copy_lsn > redo_end_lsn;
 }
 
 }  // namespace spw

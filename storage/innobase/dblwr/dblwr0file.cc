@@ -1,0 +1,290 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file dblwr/dblwr0file.cc
+The doublewrite files as a whole: they are synced when they are made, and ahead
+of their pages' writes if that is asked for; their copies are cleared where they
+could be older than their pages.
+
+The marker file is in the data directory from the first page on that is written
+without a copy, until the copies are cleared: when recovery has flushed and
+synced all pages, and at a clean shutdown. While it is there recovery uses no
+copy from before the checkpoint (dblwr_copy_is_stale()). It is made only by a
+server whose checkpoints sync the data files, as that rule needs. */
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "buf0dblwr.h"
+#include "dblwr0file.h"
+#include "fil0fil.h"
+#include "os0file.h"
+#include "spw0hook.h"
+#include "srv0srv.h"
+#include "ut0log.h"
+
+namespace spw {
+
+bool doublewrite_fsync = false;
+
+namespace {
+
+/** In the data directory, which is the current one. */
+constexpr const char *MARKER_FILE = "#spw_atomic_writes";
+
+/** A line of the marker file. */
+constexpr const char *STALE_FIRST_PAGE = "stale first page";
+
+/** Where doublewrite files are, or would be with innodb_doublewrite = OFF. Set
+before InnoDB starts, as are the next two. */
+std::string s_folder{"."};
+
+bool s_may_bypass = false;
+
+bool s_marker_was_there = false;
+
+/** The marker file is there, and durable. */
+std::atomic<bool> s_is_marked{false};
+
+/** @param[in]  path   a folder
+@return 0 if it was synced; else errno */
+int sync_folder(const std::string &path) {
+  const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) {
+    return errno;
+  }
+  const int error = fsync(file) == 0 ? 0 : errno;
+  close(file);
+  return error;
+}
+
+/** Add to the marker file, which is made if there is none.
+@param[in]  text  what; may be empty
+@return 0 if it is durable; else errno */
+int add_to_marker(const std::string &text) {
+  const int file =
+      open(MARKER_FILE, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  if (file < 0) {
+    return errno;
+  }
+  int error = 0;
+  if (write(file, text.data(), text.size()) !=
+      static_cast<ssize_t>(text.size())) {
+    error = errno != 0 ? errno : EIO;
+  } else if (fsync(file) != 0) {
+    error = errno;
+  }
+  close(file);
+  return error != 0 ? error : sync_folder(".");
+}
+
+/** Overwrite a file with zeros.
+@return 0 if they are durable; else errno */
+int clear(const std::filesystem::path &path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) {
+    return errno;
+  }
+  static constexpr size_t CHUNK_BYTES = 1024 * 1024;
+  static const std::vector<char> zeros(CHUNK_BYTES);
+  struct stat status;
+  int error = fstat(file, &status) == 0 ? 0 : errno;
+  for (off_t offset = 0; error == 0 && offset < status.st_size;) {
+    const auto n_bytes =
+        std::min<off_t>(CHUNK_BYTES, status.st_size - offset);
+    const ssize_t n_written =
+        pwrite(file, zeros.data(), static_cast<size_t>(n_bytes), offset);
+    error = n_written < 0 ? errno : 0;
+    offset += std::max<ssize_t>(n_written, 0);
+  }
+  if (error == 0 && fsync(file) != 0) {
+    error = errno;
+  }
+  close(file);
+  return error;
+}
+
+/** Clear the doublewrite files of this size of a page, which is in their names:
+another server's can be in the same folder. A file that is not there has no
+copies.
+@return whether no copy is left; if not, the error log says why */
+bool clear_copies() {
+  namespace fs = std::filesystem;
+  const std::string begin = "#ib_" + std::to_string(srv_page_size) + "_";
+  std::error_code failure;
+  for (fs::directory_iterator entry{s_folder, failure};
+       !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(begin) &&
+        (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
+      if (const int error = clear(entry->path()); error != 0) {
+        ib::warn() << "The doublewrite file '" << entry->path().string()
+                   << "' could not be cleared: " << strerror(error)
+                   << ". Its copies can be older than their pages. Recovery of"
+                      " this server does not use such copies; do not start"
+                      " another server with this data directory before a clean"
+                      " shutdown without this message.";
+        return false;
+      }
+    }
+  }
+  if (failure && failure != std::errc::no_such_file_or_directory) {
+    ib::warn() << "The doublewrite files in '" << s_folder
+               << "' could not be cleared: " << failure.message() << ".";
+    return false;
+  }
+  return true;
+}
+
+/** The copies are cleared, or need no marker file: remove it. */
+void remove_marker() {
+  std::error_code failure;
+  std::filesystem::remove(MARKER_FILE, failure);
+  const int error = failure ? failure.value() : sync_folder(".");
+  if (error != 0) {
+    ib::warn() << "'" << MARKER_FILE
+               << "' could not be removed from the data directory: "
+               << strerror(error) << ". Remove it.";
+  }
+}
+
+/** Sync the first pages that were restored from copies: upstream writes them
+past its count of a file's writes, and does not sync them. */
+void sync_first_pages() {
+  const std::set<space_id_t> &spaces = dblwr_restored_first_pages();
+  if (spaces.empty()) {
+    return;
+  }
+  std::vector<std::string> paths;
+  Fil_iterator::for_each_file([&](const fil_node_t *file) {
+    if (spaces.count(file->space->id) != 0) {
+      paths.emplace_back(file->name);
+    }
+    return DB_SUCCESS;
+  });
+  for (const std::string &path : paths) {
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0 || fsync(file) != 0) {
+      ib::fatal(UT_LOCATION_HERE)
+          << "'" << path << "', whose first page was restored from the"
+          << " doublewrite buffer, could not be synced: " << strerror(errno)
+          << ". The copy is still there: remove the cause, and start the server"
+             " again.";
+    }
+    close(file);
+  }
+}
+
+}  // namespace
+
+void dblwr_start(const char *folder, bool may_bypass) {
+  s_may_bypass = may_bypass;
+  if (folder != nullptr && *folder != '\0') {
+    const bool is_path = *folder == '#' || *folder == '.' || *folder == '/';
+    s_folder = is_path ? folder : std::string("#") + folder;
+  }
+  std::error_code failure;
+  s_marker_was_there = std::filesystem::exists(MARKER_FILE, failure) || failure;
+}
+
+bool data_files_are_synced() {
+  return srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC &&
+         srv_unix_file_flush_method != SRV_UNIX_NOSYNC;
+}
+
+void sync_unlogged_pages(uint32_t space_id) { fil_flush(space_id); }
+
+int dblwr_write_marker() {
+  if (s_is_marked.load()) {
+    return 0;
+  }
+  const int error = add_to_marker("");
+  s_is_marked.store(error == 0);
+  return error;
+}
+
+bool dblwr_marker_was_there() { return s_marker_was_there; }
+
+void dblwr_mark_first_page_as_stale() {
+  if (const int error = add_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
+      error != 0) {
+    ib::error() << "'" << MARKER_FILE << "' could not be written: "
+                << strerror(error) << ".";
+  }
+}
+
+bool dblwr_first_page_is_stale() {
+  std::ifstream file{MARKER_FILE};
+  for (std::string line; std::getline(file, line);) {
+    if (line == STALE_FIRST_PAGE) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool dblwr_needs_fsync() { return doublewrite_fsync; }
+
+bool dblwr_sync_file(int file, const std::string &path) {
+  if (srv_read_only_mode) {
+    return true;
+  }
+  const size_t slash = path.rfind('/');
+  int error = fsync(file) == 0 ? 0 : errno;
+  if (error == 0) {
+    error = sync_folder(slash == std::string::npos ? "."
+                                                   : path.substr(0, slash + 1));
+  }
+  if (error != 0) {
+    ib::error() << "The doublewrite file '" << path
+                << "' could not be synced: " << strerror(error)
+                << ". The server does not start.";
+  }
+  return error == 0;
+}
+
+void dblwr_recovered() {
+  if (!s_may_bypass && !s_marker_was_there) {
+    return;
+  }
+  if (!data_files_are_synced()) {
+    /* The copies may still be needed, and the rule of the marker file does not
+    hold for what this server writes. */
+    remove_marker();
+    return;
+  }
+  sync_first_pages();
+  if (clear_copies() && s_marker_was_there && !s_is_marked.load()) {
+    remove_marker();
+  }
+}
+
+void dblwr_shutdown() {
+  const bool has_flushed_all = srv_fast_shutdown < 2 && !srv_read_only_mode &&
+                               srv_force_recovery < SRV_FORCE_NO_LOG_REDO;
+  std::error_code failure;
+  if (has_flushed_all && std::filesystem::exists(MARKER_FILE, failure) &&
+      clear_copies()) {
+    remove_marker();
+  }
+}
+
+}  // namespace spw

@@ -1,0 +1,238 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file dblwr/dblwr0recv.cc
+Which copy of the doublewrite buffer recovery puts in the place of a torn page.
+In force with any setting, as upstream takes copies that are torn, old, or of
+another data directory. docs/doublewrite-recovery.md has the rules. */
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "buf0buf.h"
+#include "buf0checksum.h"
+#include "buf0dblwr.h"
+#include "dblwr0file.h"
+#include "fil0fil.h"
+#include "fsp0fsp.h"
+#include "log0log.h"
+#include "log0recv.h"
+#include "policy/dblwr0copy.h"
+#include "spw0hook.h"
+#include "srv0srv.h"
+#include "trx0sys.h"
+#include "ut0log.h"
+#include "ut0new.h"
+
+namespace spw {
+
+namespace {
+
+/** Of the copies of the system tablespace's first page that recovery has taken
+before the redo log was known, the newest; 0 if there was none. */
+lsn_t s_first_page_lsn = 0;
+
+/** Tablespaces whose first page recovery has restored. */
+std::set<space_id_t> s_first_pages;
+
+/** A copy of another data directory has been seen: a server of that one can have
+overwritten the newest copy of a page of this one. */
+std::atomic<bool> s_foreign_was_seen{false};
+
+lsn_t lsn_of(const unsigned char *copy) {
+  return mach_read_from_8(copy + FIL_PAGE_LSN);
+}
+
+/** @param[in]  copy  a page of the doublewrite buffer, that has univ_page_size
+@return whether it is torn itself, as far as that can be told: the first page of
+a data file, whose size and checksum are in the page */
+bool first_page_is_torn(const unsigned char *copy) {
+  if (page_get_page_no(copy) != 0) {
+    return false;
+  }
+  /* What is torn at a sector has these in the first. A place that was never
+  written to looks like the system tablespace's first page, of zeros. */
+  const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
+  if (!fsp_flags_is_valid(flags) || buf_page_is_zeroes(copy, univ_page_size)) {
+    return true;
+  }
+  const page_size_t page_size{flags};
+  return page_size.logical() != univ_page_size.logical() ||
+         page_size.physical() > univ_page_size.physical() ||
+         BlockReporter(false, copy, page_size,
+                       fsp_is_checksum_disabled(page_get_space_id(copy)))
+             .is_corrupted();
+}
+
+/** @return behind the last place in the redo log's files, as they are when
+recovery begins; 0 if it is not known */
+lsn_t redo_end() {
+  /* Of files from before MySQL 8.0.30 only a clean shutdown is taken. */
+  static const lsn_t end =
+      log_sys->m_files_ctx.m_files_ruleset == Log_files_ruleset::CURRENT &&
+              log_sys->m_files.begin() != log_sys->m_files.end()
+          ? log_sys->m_files.back().m_end_lsn
+          : 0;
+  return end;
+}
+
+/** @param[in]  page_id  a page of the system tablespace, whose files are known
+@return whether it is corrupt in its file, or cannot be read */
+bool is_corrupt(const page_id_t &page_id) {
+  fil_space_open_if_needed(fil_space_get(page_id.space()));
+
+  const size_t n_bytes = univ_page_size.physical();
+  auto *const page = static_cast<byte *>(ut::aligned_alloc(n_bytes, n_bytes));
+  /* It is not known what an incomplete read leaves. */
+  memset(page, 0, n_bytes);
+
+  IORequest request{IORequest::READ};
+  request.dblwr();
+  const dberr_t error =
+      fil_io(request, true, page_id, univ_page_size, 0, n_bytes, page, nullptr);
+  const bool is_corrupt =
+      error != DB_SUCCESS || buf_page_is_zeroes(page, univ_page_size) ||
+      BlockReporter(false, page, univ_page_size,
+                    fsp_is_checksum_disabled(page_id.space()))
+          .is_corrupted();
+  ut::aligned_free(page);
+  return is_corrupt;
+}
+
+/** @param[in]  copy  a page of the doublewrite buffer; the redo log is known
+@return whether it is from before the checkpoint, and that says that it is of an
+earlier write */
+bool is_stale(const unsigned char *copy) {
+  return (s_foreign_was_seen.load() ||
+          (dblwr_marker_was_there() && data_files_are_synced())) &&
+         dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load());
+}
+
+}  // namespace
+
+bool dblwr_copy_is_unusable(const unsigned char *copy) {
+  /* The redo log is known before the first pages are restored, but for the
+  first of the system tablespace: see dblwr_check_system_pages(). */
+  if (log_sys == nullptr) {
+    return false;
+  }
+  if (dblwr_copy_is_foreign(lsn_of(copy), redo_end())) {
+    if (!s_foreign_was_seen.exchange(true)) {
+      ib::warn() << "Copies in the doublewrite files are not used, as they are"
+                    " newer than the redo log, and so of another data directory"
+                    " or of this one before it was made anew."
+                    " The first is of "
+                 << page_id_t{page_get_space_id(copy), page_get_page_no(copy)}
+                 << ", LSN " << lsn_of(copy) << "; the redo log's files end at "
+                 << redo_end() << ".";
+    }
+    return true;
+  }
+  return is_stale(copy);
+}
+
+bool dblwr_copy_is_newer(const unsigned char *one,
+                         const unsigned char *another) {
+  return lsn_of(one) > lsn_of(another);
+}
+
+bool dblwr_copy_may_replace(const unsigned char *copy,
+                            const unsigned char *older) {
+  /* Of the system tablespace's first page it is not known yet. */
+  return page_get_space_id(older) == page_get_space_id(copy) &&
+         page_get_page_no(older) == page_get_page_no(copy) &&
+         log_sys != nullptr &&
+         !dblwr_copy_is_stale(lsn_of(older),
+                              log_sys->last_checkpoint_lsn.load());
+}
+
+bool dblwr_copy_is_rejected(
+    const unsigned char *copy, const std::vector<const unsigned char *> &all) {
+  /* One of another data directory makes that others are not usable. */
+  const bool newer_is_torn =
+      std::count_if(all.begin(), all.end(), [copy](const auto *other) {
+        return !dblwr_copy_is_unusable(other) &&
+               dblwr_copy_is_newer(other, copy) && first_page_is_torn(other) &&
+               !dblwr_copy_may_replace(other, copy);
+      }) != 0;
+  const bool is_rejected = newer_is_torn || dblwr_copy_is_unusable(copy) ||
+                           first_page_is_torn(copy);
+  if (!is_rejected && page_get_page_no(copy) == 0) {
+    s_first_pages.insert(page_get_space_id(copy));
+    if (log_sys == nullptr) {
+      s_first_page_lsn = std::max(s_first_page_lsn, lsn_of(copy));
+    }
+  }
+  return is_rejected;
+}
+
+const std::set<uint32_t> &dblwr_restored_first_pages() { return s_first_pages; }
+
+dberr_t dblwr_space(const char *path, uint32_t expected, dberr_t error,
+                          uint32_t *space_id) {
+  auto *const copies = recv_sys->dblwr;
+  const bool is_right =
+      error == DB_SUCCESS && (expected == *space_id ||
+                              copies->find(page_id_t{*space_id, 0}) != nullptr);
+  if (is_right || copies->find(page_id_t{expected, 0}) == nullptr) {
+    return error;
+  }
+  std::array<byte, FIL_PAGE_DATA> header{};
+  std::ifstream file{path, std::ios::binary};
+  if (!file.read(reinterpret_cast<char *>(header.data()), header.size()) ||
+      mach_read_from_4(header.data() + FIL_PAGE_SPACE_ID) != expected) {
+    return error;
+  }
+  ib::info() << "The first page of '" << path << "' is torn. It names"
+             << " tablespace " << expected << ", of which there is a copy in"
+             << " the doublewrite files.";
+  *space_id = expected;
+  return DB_SUCCESS;
+}
+
+void dblwr_check_system_pages() {
+  const bool is_foreign = dblwr_copy_is_foreign(s_first_page_lsn, redo_end());
+  const bool is_old =
+      s_first_page_lsn != 0 && dblwr_marker_was_there() &&
+      data_files_are_synced() &&
+      dblwr_copy_is_stale(s_first_page_lsn,
+                          log_sys->last_checkpoint_lsn.load());
+  if (is_foreign || is_old) {
+    dblwr_mark_first_page_as_stale();
+  }
+  if (is_foreign || is_old || dblwr_first_page_is_stale()) {
+    ib::fatal(UT_LOCATION_HERE)
+        << "The first page of the system tablespace was torn, and the only copy"
+           " in the doublewrite files is "
+        << (is_foreign ? "of another data directory, or of this one before it"
+                         " was made anew"
+                       : "of an earlier write of the page")
+        << ". The server stops, as the page cannot be recovered. Restore the"
+           " data directory from a backup.";
+  }
+
+  const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
+  const byte *const copy = recv_sys->dblwr->find(page_id);
+  if (copy != nullptr &&
+      !dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load()) &&
+      is_corrupt(page_id)) {
+    ib::info() << "The page of the transaction system is torn. The system"
+                  " tablespace is recovered from the doublewrite files first.";
+    recv_sys->dblwr->recover(fil_space_get(TRX_SYS_SPACE));
+  }
+}
+
+}  // namespace spw

@@ -1,0 +1,59 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file include/dblwr0file.h
+The doublewrite files as a whole: the setting that has them synced, and the
+marker file. What the patches call is in spw0hook.h. */
+
+#ifndef dblwr0file_h
+#define dblwr0file_h
+
+#include <cstdint>
+#include <set>
+
+namespace spw {
+
+/** innodb_doublewrite_fsync: the doublewrite files are synced ahead of their
+pages' writes with any innodb_flush_method. */
+extern bool doublewrite_fsync;
+
+/** @return whether innodb_flush_method has data files synced when pages have
+been written to them, ahead of the checkpoint that passes them */
+[[nodiscard]] bool data_files_are_synced();
+
+/** Called once, before InnoDB starts.
+@param[in]  folder   innodb_doublewrite_dir, or nullptr: where doublewrite files
+                     are. Upstream puts a # before a name that is no path.
+@param[in]  may_bypass  innodb_use_atomic_writes is not OFF */
+void dblwr_start(const char *folder, bool may_bypass);
+
+/** @return the tablespaces whose first page recovery has restored from a copy */
+[[nodiscard]] const std::set<uint32_t> &dblwr_restored_first_pages();
+
+/** Pages are about to be written without copies: make the marker file, if it is
+not there.
+@return 0 if it is durable; else errno */
+[[nodiscard]] int dblwr_write_marker();
+
+/** @return whether the marker file was there when the server started: the
+doublewrite files can have copies that are older than their pages */
+[[nodiscard]] bool dblwr_marker_was_there();
+
+/** The first page of the system tablespace was restored from a copy that turned
+out not to be usable: have the marker file say so, so that no later start takes
+the page for a good one. */
+void dblwr_mark_first_page_as_stale();
+
+/** @return whether the marker file says so */
+[[nodiscard]] bool dblwr_first_page_is_stale();
+
+}  // namespace spw
+
+#endif /* dblwr0file_h */
