@@ -13,14 +13,14 @@ Which data files are written without the doublewrite buffer, and their writes.
 
 What makes a file's pages whole is found out when it is opened, and kept with it
 (fil_node_t::spw_means) until it is closed: the storage below a closed file may
-be another when it is opened again. dblwr::write() decides by that whether a page
-has a copy (atomic_bypasses_doublewrite()), and the request of its write says so.
-Fil_shard::do_io(), in which the file is open and pinned, marks the request with
-what makes it whole (Atomic_write_scope), and what hands it to the kernel acts on
-the mark. With AUTO a page of a file that is closed has a copy; as
-innodb_doublewrite may make none, it is written whole, too. With ON it has none:
-the write opens the file, and ends the server if its pages are not whole any
-more. */
+be another when it is opened again. dblwr::write() decides by that whether a
+page has a copy (atomic_bypasses_doublewrite()), and the request of its write
+says so. Fil_shard::do_io(), in which the file is open and pinned, marks the
+request with what makes it whole (Atomic_write_scope), and what hands it to the
+kernel acts on the mark. With AUTO a page of a file that is closed has a copy;
+as innodb_doublewrite may make none, it is written whole, too. With ON it has
+none: the write opens the file, and ends the server if its pages are not whole
+any more. */
 
 #include "atomic0file.h"
 
@@ -214,7 +214,9 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
   } else if (is_new && output.means == Atomic_means::RWF_COPY) {
     ib::warn() << "'" << path << "' and what else is on its file system, pages"
                << " of " << page_bytes << " bytes: made whole by "
-               << name_of(output.means) << ". On fast storage that has been two"
+               << name_of(output.means)
+               << (output.reason == Atomic_reason::WHOLE ? "" : ", as " + why)
+               << ". On fast storage that has been two"
                << " to three times as slow as the doublewrite buffer.";
   } else if (is_new) {
     const std::string what =
@@ -559,16 +561,15 @@ std::vector<Atomic_file> atomic_files() {
     if (file->spw_reason != Atomic_reason::OFF) {
       const Atomic_output output = seen(file);
       const bool is_none = output.means == Atomic_means::NONE;
-      files.push_back({file->space->id, file->name,
-                       static_cast<uint32_t>(
-                           page_size_t(file->space->flags).physical()),
-                       is_none && !has_copies()
-                           ? "none"
-                           : SHORT_MEANS[static_cast<size_t>(output.means)],
-                       name_of(output.means), !is_none,
-                       output.reason == Atomic_reason::WHOLE
-                           ? ""
-                           : sentence_of(output.reason)});
+      files.push_back(
+          {file->space->id, file->name,
+           static_cast<uint32_t>(page_size_t(file->space->flags).physical()),
+           is_none && !has_copies()
+               ? "none"
+               : SHORT_MEANS[static_cast<size_t>(output.means)],
+           name_of(output.means), !is_none,
+           output.reason == Atomic_reason::WHOLE ? ""
+                                                 : sentence_of(output.reason)});
     }
     return DB_SUCCESS;
   });

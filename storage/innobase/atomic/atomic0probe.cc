@@ -108,14 +108,13 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
     found.unit_max_bytes = number_at(buffer, STATX_UNIT_MAX);
     found.unit_max_opt_bytes = number_at(buffer, STATX_UNIT_MAX_OPT);
   }
-  found.is_direct =
-      (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
+  found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
 
   std::unique_lock lock{m_mutex};
   const Device *known_device = known(status.st_dev);
   const bool is_examined = known_device != nullptr;
-  Device_findings device = is_examined ? known_device->findings
-                                       : Device_findings{};
+  Device_findings device =
+      is_examined ? known_device->findings : Device_findings{};
   const bool is_tried =
       is_examined && known_device->rwf_page_bytes.count(page_bytes) != 0;
   lock.unlock();
@@ -340,9 +339,8 @@ uint32_t Atomic_prober::file_system_bytes(int file, bool journals_data,
   /* Each block of a write is in the journal by itself, so that one transaction
   can end between two blocks of a page. */
   unsigned long flags = 0;
-  const bool is_said =
-      journals_data || (ioctl(file, GET_FLAGS, &flags) == 0 &&
-                        (flags & JOURNAL_DATA_FLAG) != 0);
+  const bool is_said = journals_data || (ioctl(file, GET_FLAGS, &flags) == 0 &&
+                                         (flags & JOURNAL_DATA_FLAG) != 0);
   /* The file's flag has no effect with delayed allocation, nor without a
   journal. What writes data through its journal has no direct I/O, which statx()
   tells since Linux 6.1. */

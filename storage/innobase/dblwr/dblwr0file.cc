@@ -108,8 +108,7 @@ int clear(const std::filesystem::path &path) {
   struct stat status;
   int error = fstat(file, &status) == 0 ? 0 : errno;
   for (off_t offset = 0; error == 0 && offset < status.st_size;) {
-    const auto n_bytes =
-        std::min<off_t>(CHUNK_BYTES, status.st_size - offset);
+    const auto n_bytes = std::min<off_t>(CHUNK_BYTES, status.st_size - offset);
     const ssize_t n_written =
         pwrite(file, zeros.data(), static_cast<size_t>(n_bytes), offset);
     error = n_written < 0 ? errno : 0;
@@ -131,7 +130,8 @@ bool clear_copies() {
   const std::string begin = "#ib_" + std::to_string(srv_page_size) + "_";
   std::error_code failure;
   for (fs::directory_iterator entry{s_folder, failure};
-       !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+       !failure && entry != fs::directory_iterator();
+       entry.increment(failure)) {
     const std::string name = entry->path().filename().string();
     if (name.starts_with(begin) &&
         (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
@@ -226,8 +226,8 @@ bool dblwr_marker_was_there() { return s_marker_was_there; }
 void dblwr_mark_first_page_as_stale() {
   if (const int error = add_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
       error != 0) {
-    ib::error() << "'" << MARKER_FILE << "' could not be written: "
-                << strerror(error) << ".";
+    ib::error() << "'" << MARKER_FILE
+                << "' could not be written: " << strerror(error) << ".";
   }
 }
 

@@ -20,6 +20,7 @@ another data directory. docs/doublewrite-recovery.md has the rules. */
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "buf0buf.h"
@@ -45,11 +46,14 @@ namespace {
 before the redo log was known, the newest; 0 if there was none. */
 lsn_t s_first_page_lsn = 0;
 
+/** dblwr::v1::init() is due when the redo log has been applied. */
+bool s_v1_is_due = false;
+
 /** Tablespaces whose first page recovery has restored. */
 std::set<space_id_t> s_first_pages;
 
-/** A copy of another data directory has been seen: a server of that one can have
-overwritten the newest copy of a page of this one. */
+/** A copy of another data directory has been seen: a server of that one can
+have overwritten the newest copy of a page of this one. */
 std::atomic<bool> s_foreign_was_seen{false};
 
 lsn_t lsn_of(const unsigned char *copy) {
@@ -121,6 +125,17 @@ bool is_stale(const unsigned char *copy) {
          dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load());
 }
 
+/** Stop, as the first page of the system tablespace was restored from a copy
+that is not usable: the marker file says so to later starts. */
+[[noreturn]] void stop_for_first_page() {
+  dblwr_mark_first_page_as_stale();
+  ib::fatal(UT_LOCATION_HERE)
+      << "The first page of the system tablespace was torn, and the only copy in"
+         " the doublewrite files is of an earlier write of the page, or of"
+         " another data directory. The server stops, as the page cannot be"
+         " recovered. Restore the data directory from a backup.";
+}
+
 }  // namespace
 
 bool dblwr_copy_is_unusable(const unsigned char *copy) {
@@ -159,8 +174,8 @@ bool dblwr_copy_may_replace(const unsigned char *copy,
                               log_sys->last_checkpoint_lsn.load());
 }
 
-bool dblwr_copy_is_rejected(
-    const unsigned char *copy, const std::vector<const unsigned char *> &all) {
+bool dblwr_copy_is_rejected(const unsigned char *copy,
+                            const std::vector<const unsigned char *> &all) {
   /* One of another data directory makes that others are not usable. */
   const bool newer_is_torn =
       std::count_if(all.begin(), all.end(), [copy](const auto *other) {
@@ -168,8 +183,8 @@ bool dblwr_copy_is_rejected(
                dblwr_copy_is_newer(other, copy) && first_page_is_torn(other) &&
                !dblwr_copy_may_replace(other, copy);
       }) != 0;
-  const bool is_rejected = newer_is_torn || dblwr_copy_is_unusable(copy) ||
-                           first_page_is_torn(copy);
+  const bool is_rejected =
+      newer_is_torn || dblwr_copy_is_unusable(copy) || first_page_is_torn(copy);
   if (!is_rejected && page_get_page_no(copy) == 0) {
     s_first_pages.insert(page_get_space_id(copy));
     if (log_sys == nullptr) {
@@ -182,7 +197,7 @@ bool dblwr_copy_is_rejected(
 const std::set<uint32_t> &dblwr_restored_first_pages() { return s_first_pages; }
 
 dberr_t dblwr_space(const char *path, uint32_t expected, dberr_t error,
-                          uint32_t *space_id) {
+                    uint32_t *space_id) {
   auto *const copies = recv_sys->dblwr;
   const bool is_right =
       error == DB_SUCCESS && (expected == *space_id ||
@@ -203,36 +218,29 @@ dberr_t dblwr_space(const char *path, uint32_t expected, dberr_t error,
   return DB_SUCCESS;
 }
 
-void dblwr_check_system_pages() {
+bool dblwr_trx_sys_page_can_be_read() {
   const bool is_foreign = dblwr_copy_is_foreign(s_first_page_lsn, redo_end());
-  const bool is_old =
-      s_first_page_lsn != 0 && dblwr_marker_was_there() &&
+  if (is_foreign || dblwr_first_page_is_stale()) {
+    stop_for_first_page();
+  }
+  const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
+  s_v1_is_due =
+      recv_sys->dblwr->find(page_id) != nullptr && is_corrupt(page_id);
+  if (s_v1_is_due) {
+    ib::info() << "The page of the transaction system is torn; recovery has to"
+                  " put its copy from the doublewrite buffer in its place.";
+  }
+  return !s_v1_is_due;
+}
+
+dberr_t dblwr_check_system_pages() {
+  if (s_first_page_lsn != 0 && dblwr_marker_was_there() &&
       data_files_are_synced() &&
       dblwr_copy_is_stale(s_first_page_lsn,
-                          log_sys->last_checkpoint_lsn.load());
-  if (is_foreign || is_old) {
-    dblwr_mark_first_page_as_stale();
+                          log_sys->last_checkpoint_lsn.load())) {
+    stop_for_first_page();
   }
-  if (is_foreign || is_old || dblwr_first_page_is_stale()) {
-    ib::fatal(UT_LOCATION_HERE)
-        << "The first page of the system tablespace was torn, and the only copy"
-           " in the doublewrite files is "
-        << (is_foreign ? "of another data directory, or of this one before it"
-                         " was made anew"
-                       : "of an earlier write of the page")
-        << ". The server stops, as the page cannot be recovered. Restore the"
-           " data directory from a backup.";
-  }
-
-  const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
-  const byte *const copy = recv_sys->dblwr->find(page_id);
-  if (copy != nullptr &&
-      !dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load()) &&
-      is_corrupt(page_id)) {
-    ib::info() << "The page of the transaction system is torn. The system"
-                  " tablespace is recovered from the doublewrite files first.";
-    recv_sys->dblwr->recover(fil_space_get(TRX_SYS_SPACE));
-  }
+  return std::exchange(s_v1_is_due, false) ? dblwr::v1::init() : DB_SUCCESS;
 }
 
 }  // namespace spw

@@ -53,7 +53,8 @@ struct Atomic_stats {
   uint64_t fallbacks;
 
   /** Open files, by what makes their pages whole; NONE: through the doublewrite
-  buffer. That of a page-compressed table is counted by what its storage does. */
+  buffer. That of a page-compressed table is counted by what its storage does.
+*/
   uint64_t files[static_cast<size_t>(Atomic_means::N)];
 };
 

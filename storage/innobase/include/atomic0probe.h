@@ -52,9 +52,10 @@ struct Device_findings {
   int error;
 };
 
-/** Finds out what makes writes to files whole. What sysfs and the list of mounts
-say of a device is read once, and known as long as one of its files is open.
-Can be called by several threads: no mutex is held while files are read. */
+/** Finds out what makes writes to files whole. What sysfs and the list of
+mounts say of a device is read once, and known as long as one of its files is
+open. Can be called by several threads: no mutex is held while files are read.
+*/
 class Atomic_prober {
  public:
   /** @param[in]  sysfs   where sysfs is mounted
@@ -139,8 +140,8 @@ class Atomic_prober {
   @param[in,out]  error   see text_of()
   @return whether its driver writes a sector to the medium as a whole: NVMe and
   SCSI, but for iSCSI; device mapper and RAID if those below are; loop devices
-  with direct I/O. Others (nbd, ublk, virtio, zram) write through a page cache, or
-  can: a cut of the power there tears a sector that is larger than theirs */
+  with direct I/O. Others (nbd, ublk, virtio, zram) write through a page cache,
+  or can: a cut of the power there tears a sector that is larger than theirs */
   [[nodiscard]] static bool driver_is_trusted(const std::string &folder,
                                               int *error);
 

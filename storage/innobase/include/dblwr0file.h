@@ -34,7 +34,8 @@ been written to them, ahead of the checkpoint that passes them */
 @param[in]  may_bypass  innodb_use_atomic_writes is not OFF */
 void dblwr_start(const char *folder, bool may_bypass);
 
-/** @return the tablespaces whose first page recovery has restored from a copy */
+/** @return the tablespaces whose first page recovery has restored from a copy
+ */
 [[nodiscard]] const std::set<uint32_t> &dblwr_restored_first_pages();
 
 /** Pages are about to be written without copies: make the marker file, if it is

@@ -450,8 +450,8 @@ of the write is to say so: IORequest::m_spw_bypass */
 pinned open. If it is the write of a page of a file whose pages are written
 whole, it is marked with what makes it so (IORequest::m_spw_means), and has a
 permit if it needs one; that of an asynchronous write is given back by
-atomic_completed(). The server stops if the page has no copy and its file, opened
-again, does not make it whole. */
+atomic_completed(). The server stops if the page has no copy and its file,
+opened again, does not make it whole. */
 class Atomic_write_scope {
  public:
   /** @param[in,out]  request   the request
@@ -483,8 +483,8 @@ by its segment's I/O thread, which holds no mutex.
 @param[in]  control  the request */
 void atomic_completed(const iocb *control);
 
-/** A request of native AIO was not submitted, or has failed. The server stops if
-it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
+/** A request of native AIO was not submitted, or has failed. The server stops
+if it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
 @param[in]  request  the request
 @param[in]  error    errno
 @param[in]  path     its file */
@@ -537,8 +537,8 @@ and its folder.
 @return whether it is durable; if not, the error log says why */
 [[nodiscard]] bool dblwr_sync_file(int file, const std::string &path);
 
-/** Recovery has flushed all pages, and no thread writes any: clear the copies in
-the doublewrite files where pages are, or were, written without them. */
+/** Recovery has flushed all pages, and no thread writes any: clear the copies
+in the doublewrite files where pages are, or were, written without them. */
 void dblwr_recovered();
 
 /** InnoDB has shut down, and the doublewrite files are closed: if pages were
@@ -595,9 +595,9 @@ template <class Pages>
 
 /** @param[in]  copy  a page of the doublewrite buffer
 @param[in]  all   those of the same page, with itself
-@return whether it must not be taken: it is unusable, or torn, as far as that can
-be told before the tablespace is open, which is for the first page of a file; or
-a newer one is torn, and this one is from before the checkpoint */
+@return whether it must not be taken: it is unusable, or torn, as far as that
+can be told before the tablespace is open, which is for the first page of a
+file; or a newer one is torn, and this one is from before the checkpoint */
 [[nodiscard]] bool dblwr_copy_is_rejected(
     const unsigned char *copy, const std::vector<const unsigned char *> &all);
 
@@ -631,13 +631,23 @@ one if there is a copy of that one's first page and none of the other's, and the
 corrupt page names it, too
 @return error; DB_SUCCESS if it is now the expected one */
 [[nodiscard]] dberr_t dblwr_space(const char *path, uint32_t expected,
-                                        dberr_t error, uint32_t *space_id);
+                                  dberr_t error, uint32_t *space_id);
 
-/** The redo log is known, and the page of the transaction system is about to be
-read, ahead of recovery: if it is torn, and there is a copy, recover it now. The
-server stops if the first page of the system tablespace, which is restored before
-the redo log is known, was restored from a copy that is not usable. */
-void dblwr_check_system_pages();
+/** The page of the transaction system is about to be read, ahead of recovery,
+which would put the doublewrite buffer's copy in its place. The server stops if
+the first page of the system tablespace, which is restored before the redo log is
+known, was restored from a copy of another data directory, or is known not to be
+usable from an earlier start.
+@return false if the page of the transaction system is torn and there is a copy,
+so that it has to be read later (dblwr_check_system_pages()) */
+[[nodiscard]] bool dblwr_trx_sys_page_can_be_read();
+
+/** The redo log has been applied: read from the page of the transaction system
+what could not be read ahead of it. The server stops if the first page of the
+system tablespace was restored from a copy from before the checkpoint that is not
+usable.
+@return as dblwr::v1::init(); DB_SUCCESS if nothing is due */
+[[nodiscard]] dberr_t dblwr_check_system_pages();
 
 /* The redo log made smaller: redo/redo0resize.cc */
 

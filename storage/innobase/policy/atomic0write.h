@@ -84,8 +84,8 @@ struct Atomic_findings {
   bytes; 0 if it makes none. */
   uint32_t file_system_bytes;
 
-  /** What the device, and each below it, writes as a whole: the smallest logical
-  block size, in bytes; 0 if one is not known. */
+  /** What the device, and each below it, writes as a whole: the smallest
+  logical block size, in bytes; 0 if one is not known. */
   uint32_t sector_bytes;
 
   /** Each of these devices has a driver that writes a sector as a whole to the
@@ -241,8 +241,8 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
   } else if (units_hold) {
     /* With ON also where it could not be tried: a write with RWF_ATOMIC is
     whole, or the kernel rejects it and the server stops. */
-    copies = found.rwf_error == 0 ? Atomic_reason::WHOLE
-                                  : Atomic_reason::NOT_TRIED;
+    copies =
+        found.rwf_error == 0 ? Atomic_reason::WHOLE : Atomic_reason::NOT_TRIED;
     if (device_holds_page(found, input.page_bytes)) {
       return {Atomic_means::RWF, false, copies};
     }
