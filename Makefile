@@ -49,7 +49,7 @@ test-bench: server stock ## all of the benchmarks' tests on servers
 test-asan: asan stock ## our suites and the server tests of pages on the build with AddressSanitizer
 	@tools/runtests.py asan
 
-guest-tests: server ## NVMe that writes pages whole, sectors of 4 KiB, ZFS: in guests of QEMU, as root, without CI
+guest-tests: server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU, as root, without CI
 	@tools/install-packages debootstrap
 	@tools/guest/guest.py
 

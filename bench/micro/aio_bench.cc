@@ -33,7 +33,6 @@ nothing leaks). In a build of stock the depth is 256, whatever DEPTH says. */
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,6 +45,7 @@ nothing leaks). In a build of stock the depth is 256, whatever DEPTH says. */
 #include "srv0srv.h"
 #include "srv0start.h"
 #include "sync0debug.h"
+#include "ut0counting_semaphore.h"
 #include "ut0new.h"
 #ifndef SPILLWAY_STOCK
 #include "aio0array.h"
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     return 2;
   }
 
-  std::counting_semaphore<> free_places(in_flight);
+  ut::counting_semaphore free_places(static_cast<uint32_t>(in_flight));
 
   /* Segment 0 is the change buffer's, 1 to n_threads are the readers'. */
   std::vector<std::thread> readers;
@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
 
   const auto read = [&](size_t n) {
     for (size_t i = 0; i < n; ++i) {
-      free_places.acquire();
+      free_places.acquire([] {});
       IORequest request(type);
       const dberr_t err =
           os_aio_func(request, AIO_mode::NORMAL, name, file, buffer, 0,
@@ -153,9 +153,11 @@ int main(int argc, char **argv) {
       ut_a(err == DB_SUCCESS);
     }
     for (ptrdiff_t i = 0; i < in_flight; ++i) {
-      free_places.acquire();
+      free_places.acquire([] {});
     }
-    free_places.release(in_flight);
+    for (ptrdiff_t i = 0; i < in_flight; ++i) {
+      free_places.release();
+    }
   };
 
   read(n_reads / 10); /* threads, page cache and memory are warm */

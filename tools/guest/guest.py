@@ -27,10 +27,9 @@ SUITE = "trixie"
 BACKPORTS = f"{SUITE}-backports"
 BASE = ["busybox-static", "ca-certificates", "kmod"]
 # Roots, with what is in them: QEMU that emulates NVMe's atomic writes, and Linux whose file systems know of these for
-# more than a block, are newer than the suite. ZFS is built for the suite's own kernel.
+# more than a block, are newer than the suite.
 ROOTS = {
     "newest": (["-t", BACKPORTS], ["qemu-system-x86", "linux-image-amd64"]),
-    "zfs": ([], ["fdisk", "linux-headers-amd64", "linux-image-amd64", "zfs-dkms", "zfsutils-linux"]),
 }
 MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "nvme", "virtio_blk", "virtio_rng", "ext4", "xfs"]
 # NVMe counts from 0, and in blocks: whole up to 64 KiB.
@@ -38,8 +37,8 @@ WHOLE = "logical_block_size=512,physical_block_size=4096,atomic.nawun=127,atomic
 # Of each class of tests: the root whose kernel it runs, modules beside the others, and the disk.
 CLASSES = {
     "WholeByDevice": ("newest", [], ["nvme,serial=spw", f"nvme-ns,drive=disk,{WHOLE}"]),
-    "LargeSectors": ("newest", [], ["virtio-blk-pci,drive=disk,logical_block_size=4096,physical_block_size=4096"]),
-    "Zfs": ("zfs", ["zfs"], ["virtio-blk-pci,drive=disk"]),
+    "LargeSectors": ("newest", [], ["nvme,serial=spw", "nvme-ns,drive=disk,logical_block_size=4096"]),
+    "UntrustedSectors": ("newest", [], ["virtio-blk-pci,drive=disk,logical_block_size=4096,physical_block_size=4096"]),
 }  # fmt: skip
 NEEDED_BYTES = 3 << 30
 DISK_BYTES = 8 << 30
