@@ -635,17 +635,17 @@ corrupt page names it, too
 
 /** The page of the transaction system is about to be read, ahead of recovery,
 which would put the doublewrite buffer's copy in its place. The server stops if
-the first page of the system tablespace, which is restored before the redo log is
-known, was restored from a copy of another data directory, or is known not to be
-usable from an earlier start.
+the first page of the system tablespace, which is restored before the redo log
+is known, was restored from a copy of another data directory, or is known not to
+be usable from an earlier start.
 @return false if the page of the transaction system is torn and there is a copy,
 so that it has to be read later (dblwr_check_system_pages()) */
 [[nodiscard]] bool dblwr_trx_sys_page_can_be_read();
 
 /** The redo log has been applied: read from the page of the transaction system
 what could not be read ahead of it. The server stops if the first page of the
-system tablespace was restored from a copy from before the checkpoint that is not
-usable.
+system tablespace was restored from a copy from before the checkpoint that is
+not usable.
 @return as dblwr::v1::init(); DB_SUCCESS if nothing is due */
 [[nodiscard]] dberr_t dblwr_check_system_pages();
 
