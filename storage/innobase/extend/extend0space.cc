@@ -225,7 +225,7 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
     header = fsp_get_space_header(space_id, page_size, &mtr);
   };
   const auto header_bytes = [&] {
-    return uint64_t{fsp_header_get_field(header, FSP_SIZE)} * page_bytes;
+    return uint64_t{mach_read_from_4(header + FSP_SIZE)} * page_bytes;
   };
   const auto end = [&](Extend_status status) {
     *size = header_bytes();
