@@ -1,5 +1,5 @@
-"""What this machine's storage cannot show: a device that writes pages whole, and sectors of 4096 bytes. Run by guest.py,
-in a guest."""
+"""What this machine's storage cannot show: a device that writes pages whole, and sectors of 4096 bytes. In a guest, by
+guest.py."""
 
 import signal
 import subprocess
