@@ -52,8 +52,9 @@ START = time.monotonic()
 # The tests of ours that CI runs with InnoDB's assertions: pages through all arrays, crash and recovery, and those that
 # need a debug build.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
-               "spillway.extent_size_clone", "spillway.extent_size_crash", "spillway.extent_size_ddl",
-               "spillway.ahead_flush_ddl", "spillway.ahead_flush_delay", "spillway.ahead_flush_stale"]  # fmt: skip
+               "spillway.extent_size_clone", "spillway.extent_size_clone_pages", "spillway.extent_size_crash",
+               "spillway.extent_size_ddl", "spillway.ahead_flush_ddl", "spillway.ahead_flush_delay",
+               "spillway.ahead_flush_stale"]  # fmt: skip
 SERVER_TEST_JOBS = 2 * os.cpu_count()
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.

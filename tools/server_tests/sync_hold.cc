@@ -1,0 +1,80 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file tools/server_tests/sync_hold.cc
+Tells which size of a file its syncs have made durable, and holds them: a shared
+object to preload into a server.
+
+  SYNC_FILE  the end of the file's path
+  SYNC_LOG   each sync of the file appends two lines: "begin SIZE" and, once it
+             has returned, "end SIZE", with the file's size before it
+  SYNC_HOLD  a file with a number: while it exists, syncs of a file that is as
+             large or larger wait before they return */
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace {
+
+/** No sync is held longer, should the test end without removing SYNC_HOLD. */
+constexpr int HOLD_MAX_S = 120;
+constexpr int POLLS_PER_S = 50;
+
+bool is_file(int file) {
+  char name[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t n = readlink(link.c_str(), name, sizeof(name));
+  return n > 0 && std::string_view(name, n).ends_with(getenv("SYNC_FILE"));
+}
+
+void log(const char *what, off_t size) {
+  const std::string line = what + (" " + std::to_string(size)) + "\n";
+  const int file =
+      open(getenv("SYNC_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0644);
+  if (write(file, line.data(), line.size()) != ssize_t(line.size())) {
+    abort();
+  }
+  close(file);
+}
+
+bool is_held(off_t size) {
+  std::ifstream hold{getenv("SYNC_HOLD")};
+  off_t held = 0;
+  return hold >> held && size >= held;
+}
+
+int sync(const char *name, int file) {
+  const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name));
+  if (!is_file(file)) {
+    return real(file);
+  }
+  struct stat status {};
+  fstat(file, &status);
+  log("begin", status.st_size);
+  for (int i = 0; i < HOLD_MAX_S * POLLS_PER_S && is_held(status.st_size);
+       ++i) {
+    usleep(1000000 / POLLS_PER_S);
+  }
+  const int result = real(file);
+  log("end", status.st_size);
+  return result;
+}
+
+}  // namespace
+
+extern "C" int fsync(int file) { return sync("fsync", file); }
+extern "C" int fdatasync(int file) { return sync("fdatasync", file); }

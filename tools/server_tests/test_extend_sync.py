@@ -1,0 +1,132 @@
+"""O_DIRECT_NO_FSYNC: committed rows are in a part of a data file that a sync has made durable, also while ALTER TABLESPACE
+... SET EXTENT_SIZE extends the file."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from scratch import FORK, Scratch
+
+SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
+MIB = 1 << 20
+WAIT_SECONDS = 90
+OPTIONS = ("--innodb-flush-method=O_DIRECT_NO_FSYNC", "--skip-log-bin")
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(8000)) CHARSET latin1 AUTOEXTEND_SIZE = {};
+"""
+# Two rows to a page.
+INSERT = """INSERT INTO d.t (a) SELECT REPEAT('a', 7000) FROM
+  (WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {}) SELECT n FROM s) x;
+"""
+WAITING = """SELECT variable_value FROM performance_schema.global_status
+WHERE variable_name = 'Innodb_stall_file_extend_waiting'"""
+HEADER_SIZE = "SELECT total_extents * extent_size FROM information_schema.files WHERE tablespace_name = 'd/t'"
+CHECKPOINT = """SELECT variable_value FROM performance_schema.global_status
+WHERE variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_last_checkpoint') ORDER BY variable_name"""
+# What the server itself writes to the redo log while nothing is done.
+CHECKPOINT_AGE = 5000
+
+
+class ExtendSync(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.library = Path(cls.folder.name) / "sync_hold.so"
+        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
+
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        self.syncs = self.scratch.path / "syncs"
+        self.hold = self.scratch.path / "hold"
+        self.scratch.initialise(FORK)
+        self.scratch.start(FORK, *OPTIONS, environment={
+            "LD_PRELOAD": str(self.library), "SYNC_FILE": "/d/t.ibd", "SYNC_LOG": str(self.syncs),
+            "SYNC_HOLD": str(self.hold)})  # fmt: skip
+        self.addCleanup(self.release)
+        self.file = self.scratch.data / "d/t.ibd"
+
+    def release(self):
+        self.hold.unlink(missing_ok=True)
+
+    def session(self, text):
+        """A session that carries out text and ends."""
+        session = self.scratch.session()
+        self.addCleanup(lambda: (session.kill(), session.wait(), session.stdout.close()))
+        session.stdin.write(text)
+        session.stdin.close()
+        return session
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "waited too long")
+            time.sleep(0.05)
+
+    def number(self, text):
+        return int(self.scratch.sql(text))
+
+    def synced(self, what="end"):
+        """The largest size of the file that a sync that has returned covers."""
+        return max(int(size) for size in re.findall(rf"^{what} (\d+)$", self.syncs.read_text(), re.MULTILINE))
+
+    def hold_step_that_ends_at(self, size, target):
+        """Begin the statement; the sync of its first step that makes the file so large does not return."""
+        self.hold.write_text(str(size))
+        statement = self.session(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {target // MIB}M;")
+        self.wait_until(lambda: self.synced("begin") >= size)
+        return statement
+
+    def test_extension_while_another_is_synced(self):
+        self.scratch.sql(SETUP.format("16M"))
+        while self.file.stat().st_size < 32 * MIB:
+            self.scratch.sql(INSERT.format(100))
+        size = self.file.stat().st_size
+        rows = self.number("SELECT COUNT(*) FROM d.t")
+        statement = self.hold_step_that_ends_at(size + MIB, size + MIB)
+        # Needs one extension, by AUTOEXTEND_SIZE.
+        added = 21 * MIB // 8192
+        insert = self.session("SET cte_max_recursion_depth = 10000;" + INSERT.format(added))
+        self.wait_until(lambda: self.number(WAITING) > 0)
+        self.release()
+        self.assertEqual(statement.wait(WAIT_SECONDS), 0)
+        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
+        rows += added
+        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+
+        def is_flushed():
+            current, checkpoint = map(int, self.scratch.sql(CHECKPOINT).split())
+            return current - checkpoint < CHECKPOINT_AGE
+
+        self.wait_until(is_flushed)
+        self.scratch.end(signal.SIGKILL)
+        # What a power cut leaves at the least.
+        os.truncate(self.file, min(self.synced(), self.file.stat().st_size))
+        self.scratch.start(FORK, *OPTIONS)
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), rows)
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split()[-1], "OK")
+
+    def test_rows_in_a_step_that_is_not_synced(self):
+        """An INSERT waits for the step whose space it needs, until that is synced."""
+        self.scratch.sql(SETUP.format(0) + INSERT.format(1000))
+        before = self.file.stat().st_size
+        # The first step is of 1 MiB, the second one of 2 MiB; an INSERT extends a file of this size by 1 MiB.
+        statement = self.hold_step_that_ends_at(before + 2 * MIB, before + 64 * MIB)
+        insert = self.session(1000 * "INSERT INTO d.t (a) VALUES (REPEAT('b', 7000));\n")
+        self.wait_until(lambda: self.number(WAITING) > 0 or self.number(HEADER_SIZE) > self.synced())
+        self.assertLessEqual(self.number(HEADER_SIZE), self.synced())
+        self.release()
+        self.assertEqual(statement.wait(WAIT_SECONDS), 0)
+        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
+        self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
+
+
+if __name__ == "__main__":
+    unittest.main()
