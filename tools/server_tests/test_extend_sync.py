@@ -1,5 +1,5 @@
-"""O_DIRECT_NO_FSYNC: committed rows are in a part of a data file that a sync has made durable, also while ALTER TABLESPACE
-... SET EXTENT_SIZE extends the file."""
+"""O_DIRECT_NO_FSYNC: committed rows are in a part of a data file that a sync has made durable, also while a statement
+extends the file."""
 
 import os
 import re
