@@ -80,6 +80,9 @@ struct Write {
   off_t offset;
   std::string data;
   bool whole;
+
+  /** A hole that was punched: the data is zeros. */
+  bool is_hole{false};
 };
 
 /** A file that is open, or has writes that are not durable. */
@@ -199,6 +202,12 @@ ssize_t get(const File &file, char *data, size_t size, off_t offset) {
 }
 
 void destage(File &file, const Write &write) {
+  if (write.is_hole &&
+      fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                write.offset, static_cast<off_t>(write.data.size())) == 0) {
+    cached_bytes -= write.data.size();
+    return;
+  }
   put(file.fd, write.data.data(), write.data.size(), write.offset);
   cached_bytes -= write.data.size();
 }
@@ -464,7 +473,7 @@ int fs_write(const char *, const char *buffer, size_t size, off_t offset,
   }
   file->writes.push_back(
       {n_writes++, offset, std::string(buffer, size),
-       file->writes_are_whole && size <= settings.atomic_bytes});
+       file->writes_are_whole && size <= settings.atomic_bytes, false});
   cached_bytes += size;
   if (writes_until_cut > 0 && size >= bytes_of_counted_writes &&
       --writes_until_cut == 0) {
@@ -530,17 +539,47 @@ int fs_truncate(const char *path, off_t size, struct fuse_file_info *info) {
   return status;
 }
 
+/** Until a flush a hole is a write of zeros: it is lost, torn or there as any
+other, and comes before or after others as they were made. */
+int punch_hole(File &file, off_t offset, off_t length) {
+  if (settings.write_through) {
+    return fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     offset, length) == 0
+               ? 0
+               : failed();
+  }
+  struct stat status;
+  if (fstat(file.fd, &status) != 0) {
+    return failed();
+  }
+  const off_t end = std::min(offset + length, status.st_size);
+  while (offset < end) {
+    const size_t size = std::min<size_t>(end - offset, MOST_BYTES);
+    file.writes.push_back(
+        {n_writes++, offset, std::string(size, '\0'), false, true});
+    cached_bytes += size;
+    offset += static_cast<off_t>(size);
+    destage_oldest();
+  }
+  return 0;
+}
+
 int fs_fallocate(const char *, int mode, off_t offset, off_t length,
                  struct fuse_file_info *info) {
   if (is_cut) {
     return -EIO;
   }
-  /* No holes can be punched: there is nothing here that says which of a hole
-  and a write to it came first. */
-  if (mode != 0 || file_of(info) == nullptr) {
+  File *file = file_of(info);
+  if (file == nullptr) {
     return -EOPNOTSUPP;
   }
-  return -posix_fallocate(file_of(info)->fd, offset, length);
+  if (mode == 0) {
+    return -posix_fallocate(file->fd, offset, length);
+  }
+  if (mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)) {
+    return -EOPNOTSUPP;
+  }
+  return punch_hole(*file, offset, length);
 }
 
 int fs_getattr(const char *path, struct stat *status,

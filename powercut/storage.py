@@ -16,6 +16,8 @@ from filesystem import DIRECTFS_ATOMIC_BYTES as ATOMIC_BYTES
 from filesystem import DIRECTFS_PROGRAM as PROGRAM
 
 DISK_BYTES = 1 << 30
+# The smallest: the more writes can be torn.
+SECTOR_BYTES = 512
 WAIT_SECONDS = 60
 
 
@@ -41,10 +43,11 @@ class Storage:
 
     The power goes off when the context ends, also when it failed; nothing stays mounted."""
 
-    def __init__(self, folder, kind, *options):
+    def __init__(self, folder, kind, *options, sector_bytes=SECTOR_BYTES):
+        """options are powercut_fs'; sector_bytes is what the medium writes as a whole."""
         self.folder = folder
         self.kind = kind
-        # Of powercut_fs.
+        self.sector_bytes = sector_bytes
         self.options = options
         self.store = folder / "store"
         self.power = folder / "power"
@@ -70,7 +73,9 @@ class Storage:
         with open(self.store / "content/disk", "wb") as file:
             file.truncate(DISK_BYTES)
         self.start_power()
-        command(*KINDS[self.kind][0], self.attach())
+        # Of these file systems XFS is the one that takes sectors larger than 4 KiB.
+        sizes = ["-b", f"size={self.sector_bytes}", "-s", f"size={self.sector_bytes}"]
+        command(*KINDS[self.kind][0], *(sizes if self.sector_bytes > SECTOR_BYTES else []), self.attach())
         self.switch_off()
 
     def copy_medium(self, other):
@@ -97,8 +102,8 @@ class Storage:
             raise Failure(f"powercut_fs ended with status {status}; {self.log}:\n{last_lines(self.log)}")
 
     def attach(self):
-        # What is written as a whole is as small as it can be: the more can be torn.
-        return command("losetup", "--find", "--show", "--direct-io=on", "--sector-size=512", self.power / "disk")
+        return command("losetup", "--find", "--show", "--direct-io=on", f"--sector-size={self.sector_bytes}",
+                       self.power / "disk")  # fmt: skip
 
     def switch_on(self):
         """As a machine boots: the file system on the disk replays its journal."""
@@ -124,7 +129,7 @@ class Storage:
 
     def settle(self, seed):
         """After a cut: let some of the interrupted writes survive; says what became of how many."""
-        text = command(PROGRAM, f"--store={self.store}", f"--settle={seed}")
+        text = command(PROGRAM, f"--store={self.store}", f"--settle={seed}", f"--sector-bytes={self.sector_bytes}")
         return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
     def unmount(self):

@@ -1,6 +1,7 @@
 """Tests of the storage that loses power: no server. Skipped where nothing can be mounted."""
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -37,6 +38,14 @@ def opened(path, flags=os.O_RDWR | os.O_CREAT | os.O_DIRECT):
         os.close(file)
 
 
+def punch_hole(file, offset, length):
+    command = ctypes.CDLL(None, use_errno=True).fallocate
+    command.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
+    # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+    if command(file, 3, offset, length) != 0:
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
 class WithStorage(unittest.TestCase):
     def setUp(self):
         try:
@@ -59,7 +68,7 @@ class WithStorage(unittest.TestCase):
         """What each seed makes of a cut: the medium, and what is said of it."""
         cut.switch_off()
         for seed in seeds:
-            with Storage(self.folder / "outcome", cut.kind) as outcome:
+            with Storage(self.folder / "outcome", cut.kind, sector_bytes=cut.sector_bytes) as outcome:
                 outcome.copy_medium(cut)
                 yield outcome, outcome.settle(seed)
 
@@ -224,6 +233,23 @@ class DirectFs(WithStorage):
             self.assertEqual(said["interrupted"], 1)
             self.assertEqual(self.on_medium(outcome)[4096:], bytes(PAGE - 4096))
 
+    def test_a_hole_is_volatile_like_a_write(self):
+        with opened(self.file) as file:
+            os.pwrite(file, pages("A", 2 * PAGE), 0)
+            os.fsync(file)
+            punch_hole(file, 4096, PAGE)
+            self.assertEqual(os.pread(file, 2 * PAGE, 0), b"A" * 4096 + bytes(PAGE) + b"A" * (PAGE - 4096))
+            self.assertEqual(self.on_medium(), b"A" * 2 * PAGE)
+            os.fsync(file)
+            self.assertEqual(self.on_medium(), b"A" * 4096 + bytes(PAGE) + b"A" * (PAGE - 4096))
+            self.assertLessEqual((self.one.store / "content/file").stat().st_blocks * 512, PAGE)
+            # The size stays, also where the hole would end behind it.
+            punch_hole(file, PAGE, 4 * PAGE)
+            self.assertEqual(os.fstat(file).st_size, 2 * PAGE)
+            self.one.control("cut")
+        found = {self.on_medium(outcome)[PAGE:] for outcome, _ in self.outcomes(self.one, SEEDS)}
+        self.assertLess({bytes(PAGE), bytes(4096) + b"A" * (PAGE - 4096)}, found)
+
     def test_names_are_kept(self):
         with opened(self.file) as file:
             os.pwrite(file, pages("A"), 0)
@@ -279,6 +305,30 @@ class Disk(WithStorage):
                         content = (outcome.mount / "file").read_bytes()
                         self.assertEqual(content[:PAGE], b"A" * PAGE)
                         outcome.switch_off()
+
+    def test_sectors_of_16_KiB(self):
+        if not shutil.which("mkfs.xfs"):
+            self.skipTest("mkfs.xfs is not installed")
+        with Storage(self.folder / "one", "xfs-reflink", sector_bytes=PAGE) as disk:
+            disk.format()
+            try:
+                disk.switch_on()
+            except Failure as failure:
+                self.skipTest(f"this kernel does not mount XFS with such sectors: {failure}")
+            with opened(disk.mount / "file") as file:
+                os.pwrite(file, pages("A", 4 * PAGE), 0)
+                os.fsync(file)
+                os.pwrite(file, pages("B", 4 * PAGE), 0)
+                disk.control("cut")
+            torn = 0
+            for outcome, _ in self.outcomes(disk, range(20)):
+                outcome.switch_on()
+                content = (outcome.mount / "file").read_bytes()
+                outcome.switch_off()
+                found = [content[place : place + PAGE] for place in range(0, 4 * PAGE, PAGE)]
+                self.assertLessEqual(set(found), {b"A" * PAGE, b"B" * PAGE})
+                torn += len(set(found)) == 2
+            self.assertGreater(torn, 0)
 
     def test_nothing_is_left_of_what_fails(self):
         def mounts():

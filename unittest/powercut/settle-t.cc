@@ -97,6 +97,23 @@ TEST(Settle, MeetsEachFate) {
   }
 }
 
+/* On a medium with sectors of 16 KiB a page is a sector. */
+TEST(Settle, TearsAtTheSectorOfTheMedium) {
+  constexpr uint64_t LARGE = 16384;
+  const std::vector<Lost_write> writes{{LARGE, LARGE, false},
+                                       {0, 4 * LARGE, false}};
+  size_t torn = 0;
+
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const auto all = settle(seed, writes, LARGE);
+    ASSERT_EQ(1u, all[0].size());
+    ASSERT_EQ(4u, all[1].size());
+    const size_t n = count(all[1]);
+    torn += n > 0 && n < 4;
+  }
+  EXPECT_GT(torn, 100u);
+}
+
 TEST(Settle, WholeWritesAreNeverTorn) {
   const std::vector<Lost_write> writes{
       {0, 65536, true}, {65536, 16384, false}, {4096, 4096, true}};
