@@ -8,6 +8,8 @@
 import argparse
 import collections
 import concurrent.futures
+import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -22,17 +24,26 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
 import data
+import ddl
 import verdict
 from common import BUILD, DIES_WITH_US, REPO, Failure, flocked, main, name_outside, say
 from instance import DATABASE, Instance, identify
 
-from storage import Storage, need_root
+from storage import SECTOR_BYTES, Storage, need_root
 
 CONFIGURATIONS = REPO / "powercut/configurations.toml"
 SCRIPT = REPO / "powercut/transfers.lua"
 # The media are in memory: a thousand cuts shall not wear a disk, nor wait for it.
 FOLDER = Path("/dev/shm") / name_outside("powercut", REPO)
 PROGRAM = BUILD / "fork/release/runtime_output_directory/mysqld"
+# When the power goes, in turn by the seed: at a write during the load, right after the server has acknowledged a DDL
+# statement, or within seconds after a clean restart.
+MOMENTS = ("load", "ddl", "restart")
+MAX_STATEMENTS = 6
+MAX_RESTART_SECONDS = 2.0
+DDL_SECONDS = 60
+# In one cut of three right after DDL it goes at a write that follows, soon.
+MAX_WRITES_AFTER_DDL = 30
 # Of the first configuration; the others have the next ones.
 PORT = 13890
 CLIENTS = 8
@@ -57,74 +68,181 @@ STOPPING = threading.Event()
 def read_configurations():
     content = tomllib.loads(CONFIGURATIONS.read_text())
     for name, one in content["configurations"].items():
-        if unknown := set(one) - {"filesystem", "plain", "options", "loses", "counts"}:
+        if unknown := set(one) - {"filesystem", "plain", "sector_bytes", "compression", "options", "loses", "counts"}:
             raise Failure(f"{CONFIGURATIONS}: {name}: nothing is called {', '.join(unknown)}")
         one["options"] = content["options"] | one.get("options", {})
     return content["configurations"]
 
 
+# A build that replaces them does not disturb a run.
+COPIED = ("mysqld", "mysql", "innochecksum")
+
+
+class Keyring:
+    """A keyring for encryption. It is kept outside of the medium: a key that a server was given is never lost.
+
+    A server reads which components to load beside its program: so the program gets a folder of its own."""
+
+    CONTENT = {
+        "bin/mysqld.my": {"components": "file://component_keyring_file"},
+        "plugins/component_keyring_file.cnf": {"path": "keys", "read_only": False},
+    }
+
+    def __init__(self, folder, program):
+        self.folder = folder
+        self.original = program
+        self.program = folder / "bin" / program.name
+        self.plugins = folder / "plugins"
+
+    def create(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        build = self.original.parent.parent
+        for name, source in (("bin", self.original.parent), ("plugins", build / "plugin_output_directory")):
+            (self.folder / name).mkdir(parents=True)
+            for path in source.iterdir():
+                if path.name in COPIED:
+                    shutil.copy(path, self.folder / name)
+                else:
+                    (self.folder / name / path.name).symlink_to(path)
+        (self.folder / "share").symlink_to(build / "share")
+        for name, content in self.CONTENT.items():
+            if "path" in content:
+                content = content | {"path": str(self.folder / content["path"])}
+            (self.folder / name).unlink(missing_ok=True)
+            (self.folder / name).write_text(json.dumps(content))
+
+    def save(self):
+        shutil.copy(self.folder / "keys", self.folder / "keys.base")
+
+    def restore(self):
+        (self.folder / "keys.backup").unlink(missing_ok=True)
+        shutil.copy(self.folder / "keys.base", self.folder / "keys")
+
+
 class Cases:
     """The cuts of one configuration."""
 
-    def __init__(self, name, configuration, how, port):
+    def __init__(self, name, configuration, how, port, server=PROGRAM):
         self.name = name
         self.how = how
         self.port = port
-        self.options = configuration["options"]
+        self.folder = FOLDER / name
+        self.keyring = Keyring(self.folder / "server", server)
+        self.options = configuration["options"] | {"plugin_dir": self.keyring.plugins}
+        self.sector_bytes = configuration.get("sector_bytes", SECTOR_BYTES)
+        self.compression = configuration.get("compression", ["rows", "pages"])
         self.kind = configuration["filesystem"]
         self.fixture_options = [f"--plain={configuration['plain']}"] if "plain" in configuration else []
         self.counter = configuration.get("counts")
         self.page_bytes = int(self.options.get("innodb_page_size", "16K").removesuffix("K")) * 1024
-        self.program = identify(PROGRAM)
-        self.folder = FOLDER / name
+        self.program = identify(server)
         self.places = self.folder / "acknowledged"
 
     def storage(self, name):
-        return Storage(self.folder / name, self.kind, *self.fixture_options)
+        return Storage(self.folder / name, self.kind, *self.fixture_options, sector_bytes=self.sector_bytes)
 
-    def instance(self, storage):
-        return Instance(self.program, storage.mount / "data", storage.folder, self.port, START_SECONDS)
+    def instance(self, storage, program=None):
+        return Instance(program or self.with_keyring, storage.mount / "data", storage.folder, self.port, START_SECONDS)
 
     def sysbench(self, instance):
-        options = {"acknowledged": self.places, "threads": CLIENTS, "time": 0}
+        options = {"acknowledged": self.places, "threads": CLIENTS, "time": 0, "compressed": "rows" in self.compression}
         return [*DIES_WITH_US, *data.sysbench_command(SCRIPT, instance, options)]
 
     def prepare(self, base):
         """A medium with a loaded data directory, from which each cut begins."""
+        self.keyring.create()
+        self.with_keyring = dataclasses.replace(self.program, path=self.keyring.program)
         base.format()
         base.switch_on()
-        with self.instance(base) as instance:
+        with self.instance(base, self.program) as instance:
             instance.initialise(self.options)
+        with self.instance(base) as instance:
             instance.start(self.options)
             instance.sql(f"CREATE DATABASE {DATABASE}")
             data.run_sysbench([*self.sysbench(instance), "prepare"], self.folder / "prepare.log", "loading")
+            ddl.prepare(instance, self.compression)
             instance.stop()
+        self.keyring.save()
         base.switch_off()
 
-    def crash(self, storage, chance):
-        """Load the server, and cut the power or kill it; gives what the clients were told."""
+    @contextlib.contextmanager
+    def load(self, instance, statements, crashes, **cut):
+        """Transfers and DDL, while the context lasts; gives the process of the transfers. crashes is an event that says
+        that from now on errors are the crash's."""
+        log = self.folder / "load.log"
+        with open(log, "w") as file:
+            transfers = subprocess.Popen([*self.sysbench(instance), "run"], stdin=subprocess.DEVNULL, stdout=file,
+                                         stderr=file)  # fmt: skip
+        try:
+            statements.start(instance, crashes, **cut)
+            yield transfers
+        finally:
+            try:
+                statements.stop()
+            finally:
+                transfers.kill()
+                transfers.wait()
+
+    def crash(self, storage, chance, moment):
+        """Load the server, and cut the power or kill it; gives what the clients were told: of transfers, and of DDL."""
         shutil.rmtree(self.places, ignore_errors=True)
         self.places.mkdir()
-        log = self.folder / "load.log"
+        self.keyring.restore()
+        statements = ddl.Ddl(chance, self.compression)
+        killed = threading.Event()
+
+        def is_crash():
+            return killed.is_set() or storage.is_off()
+
         with self.instance(storage) as instance:
             instance.start(self.options)
-            with open(log, "w") as file:
-                load = subprocess.Popen([*self.sysbench(instance), "run"], stdin=subprocess.DEVNULL, stdout=file,
-                                        stderr=file)  # fmt: skip
-            try:
-                time.sleep(chance.uniform(LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS))
-                if load.poll() is not None:
-                    raise Failure(f"the load has ended; {log}:\n{data.last_lines(log)}")
-                instance.check_alive()
-                self.wait_for_counter(instance)
-                if self.how == "cut":
-                    cut(storage, chance.randrange(1, MOST_WRITES), self.page_bytes)
-            finally:
-                instance.process.kill()
-                instance.process.wait()
-                load.kill()
-                load.wait()
-        return verdict.acknowledged(self.places)
+            seconds = chance.uniform(LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS)
+            n_writes = chance.randrange(1, MOST_WRITES)
+            after = {}
+            if moment == "restart":
+                with self.load(instance, statements, is_crash):
+                    time.sleep(seconds)
+                    self.wait_for_counter(instance)
+                instance.stop()
+                instance.start(self.options)
+                seconds = chance.uniform(0, MAX_RESTART_SECONDS)
+            if moment == "ddl":
+                n_writes = chance.choice([0, 0, chance.randrange(1, MAX_WRITES_AFTER_DDL)])
+                acknowledged = threading.Event()
+
+                def acknowledge():
+                    if self.how == "cut":
+                        self.begin_cut(storage, n_writes)
+                    acknowledged.set()
+
+                after = {"after": chance.randint(1, MAX_STATEMENTS), "cut": acknowledge}
+            with self.load(instance, statements, is_crash, **after) as transfers:
+                try:
+                    if moment == "ddl":
+                        deadline = time.monotonic() + DDL_SECONDS
+                        while not acknowledged.wait(0.02) and statements.thread.is_alive():
+                            if time.monotonic() > deadline:
+                                raise Failure(f"{self.name}: DDL is not acknowledged: {statements.current}")
+                    else:
+                        time.sleep(seconds)
+                        if transfers.poll() is not None:
+                            log = self.folder / "load.log"
+                            raise Failure(f"the load has ended; {log}:\n{data.last_lines(log)}")
+                        instance.check_alive()
+                        if moment == "load":
+                            self.wait_for_counter(instance)
+                        if self.how == "cut":
+                            self.begin_cut(storage, n_writes)
+                    if self.how == "cut" and not statements.failure:
+                        wait_for_cut(storage)
+                finally:
+                    killed.set()
+                    instance.process.kill()
+                    instance.process.wait()
+        return verdict.acknowledged(self.places), statements
+
+    def begin_cut(self, storage, n_writes):
+        storage.control(f"cut after {n_writes} writes of {self.page_bytes}" if n_writes else "cut")
 
     def wait_for_counter(self, instance):
         """Until pages are written as this configuration is to show."""
@@ -136,11 +254,11 @@ class Cases:
                 raise Failure(f"{self.name}: {self.counter} has counted nothing")
             time.sleep(0.1)
 
-    def outcome(self, storage, numbers):
+    def outcome(self, storage, numbers, expected):
         """What is wrong with what is left, or None."""
         with self.instance(storage) as instance:
             try:
-                verdict.check(instance, self.options, numbers)
+                verdict.check(instance, self.options, numbers, expected)
             except verdict.Lost as lost:
                 return str(lost)
         return None
@@ -151,11 +269,15 @@ class Cases:
         with self.storage("cut") as cut_storage, self.storage("outcome") as after:
             cut_storage.copy_medium(base)
             cut_storage.switch_on()
-            numbers = self.crash(cut_storage, chance)
-            result = {"configuration": self.name, "how": self.how, "seed": seed, "acknowledged": sum(numbers.values())}
+            moment = MOMENTS[seed % len(MOMENTS)]
+            numbers, statements = self.crash(cut_storage, chance, moment)
+            expected = statements.expected()
+            result = {"configuration": self.name, "how": self.how, "seed": seed, "moment": moment,
+                      "server": self.program.sha256[:12], "acknowledged": sum(numbers.values()), "statements": statements.n_acknowledged,
+                      "last_statement": statements.last, "interrupted_statement": statements.current}  # fmt: skip
             if self.how == "kill":
                 # The machine goes on, and with it all that the file system was given.
-                yield result | {"wrong": self.outcome(cut_storage, numbers)}
+                yield result | {"wrong": self.outcome(cut_storage, numbers, expected)}
                 return
             cut_storage.switch_off()
             for _ in range(OUTCOMES):
@@ -163,13 +285,13 @@ class Cases:
                 after.copy_medium(cut_storage)
                 settled = after.settle(survivors)
                 after.switch_on()
-                wrong = self.outcome(after, numbers)
+                wrong = self.outcome(after, numbers, expected)
                 yield result | {"survivors": survivors, "wrong": wrong} | settled
                 after.switch_off()
 
 
-def cut(storage, n_writes, page_bytes):
-    storage.control(f"cut after {n_writes} writes of {page_bytes}")
+def wait_for_cut(storage):
+    """Until the power is off; where too few writes come for that, cut it."""
     deadline = time.monotonic() + CUT_SECONDS
     while not storage.is_off():
         if time.monotonic() > deadline:
@@ -179,7 +301,7 @@ def cut(storage, n_writes, page_bytes):
 
 def run_configuration(name, configuration, port, arguments, out):
     """Cut as often as asked for, where pages have to be lost until one is; gives whether that is what came of it."""
-    cases = Cases(name, configuration, arguments.how, port)
+    cases = Cases(name, configuration, arguments.how, port, arguments.server)
     cases.folder.mkdir(parents=True, exist_ok=True)
     loses = configuration["loses"]
     if loses == "pages" and arguments.how == "kill":
@@ -263,6 +385,7 @@ def command_line():
     cuts.add_argument("--configuration", action="append", help="of configurations.toml; all, if none is named")
     cuts.add_argument("--cuts", type=int, default=10, help="for each configuration that must lose nothing")
     cuts.add_argument("--seed", type=int, default=1, help="of the first cut; the next has the next")
+    cuts.add_argument("--server", type=Path, default=PROGRAM, help="another mysqld, as stock's")
     cuts.add_argument("--how", choices=["cut", "kill"], default="cut", help="kill: SIGKILL, and the machine goes on")
     cuts.add_argument("--jobs", type=int, default=os.cpu_count(), help="configurations at once, of 1.5 GiB in /dev/shm")
     cuts.add_argument("--output", type=Path, help="file that takes a line of JSON for each outcome, at its end")

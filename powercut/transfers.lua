@@ -20,6 +20,7 @@ int64_t transfers_pwrite(int, const void *, size_t, int64_t) __asm__("pwrite");
 
 sysbench.cmdline.options = {
    accounts = {"number of accounts", 20000},
+   compressed = {"whether a table has ROW_FORMAT=COMPRESSED", true},
    acknowledged = {"folder for what was acknowledged", ""},
 }
 
@@ -32,7 +33,7 @@ function prepare()
    local connection = sysbench.sql.driver():connect()
    for _, each in ipairs(TABLES) do
       connection:query(([[CREATE TABLE %s (id INT PRIMARY KEY, balance BIGINT NOT NULL, note VARCHAR(1000) NOT NULL,
-                          KEY (balance)) %s]]):format(unpack(each)))
+                          KEY (balance)) %s]]):format(each[1], sysbench.opt.compressed and each[2] or ""))
       connection:bulk_insert_init(("INSERT INTO %s VALUES"):format(each[1]))
       for id = 1, sysbench.opt.accounts do
          connection:bulk_insert_next(("(%d, 0, '%s')"):format(id, ("."):rep(200)))

@@ -21,7 +21,7 @@ class Run(unittest.TestCase):
             self.seeds.append(seed)
             yield {"seed": seed, "wrong": wrong(seed)}
 
-        arguments = types.SimpleNamespace(how="cut", cuts=5, seed=1, keep=None)
+        arguments = types.SimpleNamespace(how="cut", cuts=5, seed=1, keep=None, server=Path("mysqld"))
         configuration = {"filesystem": "ext4", "options": {}, "loses": loses}
         with (
             mock.patch.object(powercut, "identify"),

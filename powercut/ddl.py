@@ -1,0 +1,284 @@
+"""DDL beside the transfers, each statement's effect recorded, so that it can be verified after a crash.
+
+A statement that the server has acknowledged must have its whole effect: each index has each row, and each row is there.
+The statement that the crash interrupted may have its effect or none. No other session writes to the tables named ddl_*."""
+
+import hashlib
+import os
+import shutil
+import threading
+import time
+import zlib
+
+from common import Failure
+from instance import DATABASE
+
+ROWS = 2000
+COLUMNS = "id INT PRIMARY KEY, a VARCHAR(150) NOT NULL, n INT NOT NULL"
+GENERAL = "ddl_general"
+COMPRESSIONS = {"rows": "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4", "pages": "COMPRESSION='zlib'"}
+# With what each table is created.
+TABLES = {
+    "ddl_plain": "",
+    "ddl_general": f"TABLESPACE {GENERAL}",
+    "ddl_zipped": COMPRESSIONS["rows"],
+    "ddl_punched": COMPRESSIONS["pages"],
+    "ddl_encrypted": "ENCRYPTION='Y'",
+    "ddl_punched_encrypted": f"{COMPRESSIONS['pages']} ENCRYPTION='Y'",
+    "ddl_source": "",
+    "ddl_imported": "",
+}
+# Their statements are drawn from all steps; the last two belong to the import.
+ALTERED = list(TABLES)[:-2]
+# Dropped and created again.
+MADE = "ddl_made"
+UNDO = ("undo_ddl_1", "undo_ddl_2")
+UNDO_TABLESPACES = 2 + len(UNDO)
+# Each row has one of two words, in turn: InnoDB ranks a word that all rows have at 0.
+WORDS = ("evenrow", "oddrow")
+TRUNCATION_SECONDS = 3
+# The value of the property n of a table whose tablespace is discarded, or of a table that does not exist.
+GONE = None
+
+
+FILL = f"""WITH RECURSIVE numbers(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM numbers WHERE id < {ROWS})
+  SELECT /*+ SET_VAR(cte_max_recursion_depth = {ROWS}) */ id, CONCAT(IF(id % 2, '{WORDS[1]} ', '{WORDS[0]} '), SHA2(id, 256), ' ', REPEAT('.', 60)), 0
+  FROM numbers"""
+
+
+def content(number):
+    """Of column a, as FILL has it."""
+    return f"{WORDS[number % 2]} {hashlib.sha256(str(number).encode()).hexdigest()} {'.' * 60}"
+
+
+# What CRC32() of MySQL gives, summed up, of all rows.
+CHECKSUM = sum(zlib.crc32(f"{number}{content(number)}".encode()) for number in range(1, ROWS + 1))
+
+
+def prepare(instance, compression):
+    """Create the tables and undo tablespaces. compression has those of COMPRESSIONS that the storage takes."""
+    statements = [f"USE {DATABASE}", f"CREATE TABLESPACE {GENERAL} ADD DATAFILE '{GENERAL}.ibd'"]
+    statements += [f"CREATE UNDO TABLESPACE {name} ADD DATAFILE '{name}.ibu'" for name in UNDO]
+    for name, how in TABLES.items():
+        for kind, option in COMPRESSIONS.items():
+            if kind not in compression:
+                how = how.replace(option, "")
+        statements.append(f"CREATE TABLE {name} ({COLUMNS}) CHARSET latin1 {how}")
+        statements.append(f"INSERT INTO {name} {FILL}")
+    statements += [f"ALTER TABLE {name} ADD INDEX k (a)" for name in ("ddl_source", "ddl_imported")]
+    instance.sql(";\n".join(statements))
+
+
+class Ddl:
+    """One session that executes DDL in a thread, until it is stopped or the server is gone."""
+
+    def __init__(self, chance, compression):
+        self.chance = chance
+        self.compression = compression
+        # By table and property what the server has acknowledged: of "n" the value in each row, of an index whether it exists.
+        self.state = {(name, "n"): 0 for name in TABLES} | {(MADE, "n"): GONE}
+        # What the statement that is being executed changes.
+        self.pending = {}
+        self.n_acknowledged = 0
+        self.n_until_cut = 0
+        self.last = None
+        self.current = None
+
+    def start(self, instance, is_crash, after=0, cut=None):
+        """Execute statements from now on. After so many acknowledged ones call cut; after 0 never. is_crash tells whether
+        an error is the crash's."""
+        self.instance = instance
+        self.is_crash = is_crash
+        self.n_until_cut = after
+        self.cut = cut
+        self.failure = None
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        """End after the step that is being executed; an error that no crash explains is a Failure."""
+        self.stopping.set()
+        self.thread.join()
+        if self.failure:
+            raise self.failure
+
+    def run(self):
+        # Most of the pages without redo are written by the first five.
+        steps = [self.index] * 4 + [self.rebuild] * 2 + [self.optimize] * 2 + [self.change] * 2
+        steps += [self.fulltext, self.encrypt_table, self.encrypt_general, self.rotate, self.undo]
+        steps += [self.import_table, self.make, self.accounts_index]
+        if "pages" in self.compression:
+            steps.append(self.compress)
+        session = self.instance.session()
+        try:
+            self.query = session.query
+            self.query(f"USE {DATABASE}")
+            while True:
+                self.chance.shuffle(steps)
+                for step in steps:
+                    if self.stopping.is_set():
+                        return
+                    step()
+        except (Failure, OSError) as failure:
+            if not self.is_crash():
+                self.failure = Failure(f"{self.current}: {failure}")
+        finally:
+            session.close()
+
+    def execute(self, statement, changes=None):
+        self.pending = changes or {}
+        self.current = statement
+        rows = self.query(statement)
+        if statement.startswith("OPTIMIZE") and rows[-1][-1] != "OK":
+            raise Failure(str(rows))
+        self.acknowledge()
+
+    def acknowledge(self):
+        self.state |= self.pending
+        self.pending = {}
+        self.last = self.current
+        self.n_acknowledged += 1
+        if self.n_until_cut:
+            self.n_until_cut -= 1
+            if not self.n_until_cut:
+                self.cut()
+
+    def any_table(self):
+        return self.chance.choice(ALTERED)
+
+    def toggle(self, table, index, definition):
+        exists = self.state.get((table, index), False)
+        how = f"DROP INDEX {index}" if exists else f"ADD {definition}"
+        self.execute(f"ALTER TABLE {table} {how}", {(table, index): not exists})
+
+    def index(self):
+        self.toggle(self.any_table(), "k", "INDEX k (a)")
+
+    def fulltext(self):
+        self.toggle("ddl_plain", "f", "FULLTEXT INDEX f (a)")
+
+    def accounts_index(self):
+        self.toggle("accounts", "ddl_note", "INDEX ddl_note (note(50))")
+
+    def optimize(self):
+        self.execute(f"OPTIMIZE TABLE {self.any_table()}")
+
+    def rebuild(self):
+        self.execute(f"ALTER TABLE {self.any_table()} {self.chance.choice(['FORCE', 'FORCE', 'FORCE, ALGORITHM=COPY'])}")
+
+    def change(self):
+        table = self.any_table()
+        self.execute(f"UPDATE {table} SET n = {self.n_acknowledged}", {(table, "n"): self.n_acknowledged})
+
+    def encrypt_table(self):
+        self.execute(f"ALTER TABLE ddl_encrypted ENCRYPTION='{self.chance.choice('YN')}'")
+
+    def encrypt_general(self):
+        self.execute(f"ALTER TABLESPACE {GENERAL} ENCRYPTION='{self.chance.choice('YN')}'")
+
+    def rotate(self):
+        self.execute("ALTER INSTANCE ROTATE INNODB MASTER KEY")
+
+    def compress(self):
+        self.execute(f"ALTER TABLE ddl_punched COMPRESSION='{self.chance.choice(['zlib', 'none'])}'")
+        self.execute("OPTIMIZE TABLE ddl_punched")
+
+    def undo(self):
+        name = self.chance.choice(UNDO)
+        self.execute(f"ALTER UNDO TABLESPACE {name} SET INACTIVE")
+        deadline = time.monotonic() + TRUNCATION_SECONDS
+        query = f"SELECT state FROM information_schema.innodb_tablespaces WHERE name = '{name}'"
+        while time.monotonic() < deadline:
+            if self.query(query) == [["empty"]]:
+                self.current = f"truncation of {name}"
+                self.acknowledge()
+                break
+            time.sleep(0.02)
+        self.execute(f"ALTER UNDO TABLESPACE {name} SET ACTIVE")
+
+    def make(self):
+        if self.state[MADE, "n"] is GONE:
+            self.execute(f"CREATE TABLE {MADE} (PRIMARY KEY (id), KEY k (a)) CHARSET latin1 SELECT * FROM ddl_source",
+                         {(MADE, "n"): self.state["ddl_source", "n"], (MADE, "k"): True})  # fmt: skip
+        else:
+            self.execute(f"DROP TABLE {MADE}", {(MADE, "n"): GONE, (MADE, "k"): False})
+
+    def import_table(self):
+        number = self.n_acknowledged
+        self.execute(f"UPDATE ddl_source SET n = {number}", {("ddl_source", "n"): number})
+        folder = self.instance.data / DATABASE
+        if self.state["ddl_imported", "n"] is not GONE:
+            self.execute("ALTER TABLE ddl_imported DISCARD TABLESPACE", {("ddl_imported", "n"): GONE})
+        self.execute("FLUSH TABLES ddl_source FOR EXPORT")
+        for suffix in ("ibd", "cfg"):
+            path = folder / f"ddl_imported.{suffix}"
+            shutil.copyfile(folder / f"ddl_source.{suffix}", path)
+            sync(path)
+        sync(folder)
+        self.query("UNLOCK TABLES")
+        self.execute("ALTER TABLE ddl_imported IMPORT TABLESPACE", {("ddl_imported", "n"): number})
+
+    def expected(self):
+        """By table and property the values that are right after the crash, in that moment."""
+        allowed = {key: {value} for key, value in self.state.items()}
+        for key, value in self.pending.items():
+            allowed.setdefault(key, {False}).add(value)
+        return allowed
+
+
+def sync(path):
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def count(instance, table, index="PRIMARY"):
+    """Rows, the sum of their checksums, and the smallest and largest n; or GONE."""
+    what = "COUNT(*), SUM(CRC32(CONCAT(id, a)))" + (", MIN(n), MAX(n)" if index == "PRIMARY" else "")
+    try:
+        return [int(value) for value in instance.sql(f"SELECT {what} FROM {DATABASE}.{table} FORCE INDEX ({index})")[0]]
+    except Failure as failure:
+        # ER_NO_SUCH_TABLE; ER_TABLESPACE_MISSING and ER_TABLESPACE_DISCARDED, between DISCARD and IMPORT.
+        if any(f"ERROR {number} " in str(failure) for number in (1146, 1812, 1814)):
+            return GONE
+        raise
+
+
+def problems(instance, expected):
+    """What is wrong after a crash, one text each."""
+    rows = instance.sql("SELECT table_name, index_name FROM information_schema.statistics WHERE table_schema = "
+                        f"'{DATABASE}' AND index_name <> 'PRIMARY' GROUP BY 1, 2")  # fmt: skip
+    indexes = {tuple(row) for row in rows}
+    for table in (*TABLES, MADE):
+        found = count(instance, table)
+        if found is GONE:
+            if GONE not in expected[table, "n"]:
+                yield f"{table} is missing"
+            if table == "ddl_imported":
+                # What the crash has left of a copy that was not imported belongs to no table.
+                (instance.data / DATABASE / f"{table}.ibd").unlink(missing_ok=True)
+            continue
+        if found[:2] != [ROWS, CHECKSUM]:
+            yield f"{table} has {found[0]} rows of {ROWS}, or other content"
+        if found[2] != found[3] or found[2] not in expected[table, "n"]:
+            yield f"{table}.n is {found[2]} to {found[3]}; right is {expected[table, 'n']}"
+        if (table, "k") in indexes and count(instance, table, "k") != found[:2]:
+            yield f"{table}: the index k has {count(instance, table, 'k')[0]} rows of {ROWS}, or other content"
+        for _, _, kind, text in instance.sql(f"CHECK TABLE {DATABASE}.{table} EXTENDED"):
+            if kind != "status" or text != "OK":
+                yield f"CHECK TABLE {table}: {kind}: {text}"
+    for (table, name), values in expected.items():
+        # ddl_made may be dropped with its index; then its rows have been verified.
+        if name != "n" and ((table, name) in indexes) not in values:
+            yield f"{table}: whether the index {name} exists: {(table, name) in indexes}"
+    if ("ddl_plain", "f") in indexes:
+        for word in WORDS:
+            matched = instance.value(f"SELECT COUNT(*) FROM {DATABASE}.ddl_plain WHERE MATCH (a) AGAINST ('{word}')")
+            if int(matched) != ROWS // len(WORDS):
+                yield f"ddl_plain: the full-text index has {matched} rows of {ROWS // len(WORDS)} for {word}"
+    undo = instance.sql("SELECT COUNT(*) FROM information_schema.innodb_tablespaces WHERE space_type = 'Undo'")
+    if undo != [[str(UNDO_TABLESPACES)]]:
+        yield f"{undo[0][0]} undo tablespaces of {UNDO_TABLESPACES} are there"
