@@ -238,8 +238,8 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
     GTEST_SKIP() << "neither ext4 nor XFS";
   }
   for (const std::string name :
-       {"nvme/nvme0/nvme0n1", "host0/target0/block/sda", "virtual/block/dm-0",
-        "virtual/block/md0"}) {
+       {"pci0000:00/nvme/nvme0/nvme0n1", "pci0000:00/ata1/host0/block/sda",
+        "virtual/block/dm-0", "virtual/block/md0"}) {
     named(m_device, name);
     queue(m_device, "logical_block_size", "16384");
     EXPECT_TRUE(find().sector_is_trusted) << name;
@@ -247,7 +247,11 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   for (const std::string name :
        {"virtio0/block/vda", "virtual/block/nbd0", "virtual/block/ublkb0",
         "virtual/block/zram0", "virtual/block/loop0",
-        "platform/host3/session1/target3/block/sdb"}) {
+        "platform/host3/session1/target3/block/sdb",
+        "pci0000:00/virtio3/host2/block/sdb", "pci0000:00/usb1/host2/block/sdb",
+        "pci0000:00/host4/rport-4:0-0/block/sdb", "VMBUS:01/host0/block/sdb",
+        "virtual/nvme-fabrics/ctl/nvme0/nvme0n1",
+        "virtual/nvme-subsystem/nvme-subsys1/nvme1n1"}) {
     named(m_device, name);
     queue(m_device, "logical_block_size", "16384");
     EXPECT_EQ(find().sector_bytes, 16384u) << name;
@@ -263,10 +267,23 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   EXPECT_TRUE(find().sector_is_trusted);
 
   /* A partition is as its disk. */
-  named(m_device, "nvme/nvme0/nvme0n1/nvme0n1p1");
+  named(m_device, "pci0000:00/nvme/nvme0/nvme0n1/nvme0n1p1");
   queue(m_device, "logical_block_size", "16384");
   std::ofstream(m_folder / "sys/dev/block" / m_device / "partition") << "1\n";
   EXPECT_TRUE(find().sector_is_trusted);
+
+  /* Of several paths each is by PCI. */
+  const fs::path paths = m_folder / "sys/devices/virtual/nvme-subsystem/n";
+  for (const std::string controller : {"nvme0", "nvme1"}) {
+    fs::create_directories(paths / controller);
+    std::ofstream(paths / controller / "transport") << "pcie\n";
+  }
+  named(m_device, "virtual/nvme-subsystem/n/nvme0n1");
+  queue(m_device, "logical_block_size", "16384");
+  EXPECT_TRUE(find().sector_is_trusted);
+  std::ofstream(paths / "nvme1/transport") << "tcp\n";
+  EXPECT_FALSE(find().sector_is_trusted);
+  std::ofstream(paths / "nvme1/transport") << "pcie\n";
 
   /* One below is not. */
   named("250:7", "virtual/block/nbd0");
@@ -285,13 +302,12 @@ TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   ASSERT_GE(file, 0);
   struct stat status;
   ASSERT_EQ(fstat(file, &status), 0);
-  const auto bytes = [&] {
-    return prober.find(file, m_path, PAGE_BYTES).device_max_bytes;
+  const auto bytes = [&](bool stays_open = false) {
+    return prober.find(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
   EXPECT_FALSE(prober.is_known(status.st_dev));
-  EXPECT_EQ(bytes(), 65536u);
-  prober.opened(file);
-  prober.opened(file);
+  EXPECT_EQ(bytes(true), 65536u);
+  EXPECT_EQ(bytes(true), 65536u);
   /* Whatever becomes of sysfs. */
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   prober.closes(file);
@@ -300,6 +316,12 @@ TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   prober.closes(file);
   EXPECT_FALSE(prober.is_known(status.st_dev));
   EXPECT_EQ(bytes(), 0u);
+  /* One that was not counted. */
+  prober.closes(file);
+  EXPECT_TRUE(prober.is_known(status.st_dev));
+  EXPECT_EQ(bytes(true), 0u);
+  prober.closes(file);
+  EXPECT_FALSE(prober.is_known(status.st_dev));
   close(file);
 }
 
@@ -319,8 +341,7 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(failed.error, EMFILE);
   EXPECT_EQ(failed.device_max_bytes, 0u);
-  prober.opened(file);
-  const auto again = prober.find(file, m_path, PAGE_BYTES);
+  const auto again = prober.find(file, m_path, PAGE_BYTES, true);
   EXPECT_EQ(again.error, 0);
   EXPECT_EQ(again.device_max_bytes, 65536u);
   close(file);

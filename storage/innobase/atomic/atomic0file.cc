@@ -174,12 +174,15 @@ once for each kind.
 @param[in]  file        the file, open as it will be written
 @param[in]  path        its path
 @param[in]  page_bytes  its pages
+@param[in]  stays_open  as Atomic_prober::find() has it
 @return the decision */
-Atomic_output decide(int file, const char *path, uint32_t page_bytes) {
+Atomic_output decide(int file, const char *path, uint32_t page_bytes,
+                     bool stays_open) {
   struct stat status {};
   fstat(file, &status);
 
-  const Atomic_findings found = s_prober.find(file, path, page_bytes);
+  const Atomic_findings found =
+      s_prober.find(file, path, page_bytes, stays_open);
   Atomic_output output =
       decide_atomic_means({.setting = setting(),
                            .file_system_is_enough = use_atomic_writes_fs,
@@ -348,14 +351,23 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
 }
 
 dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
-  struct stat status;
-  if (setting() == Atomic_writes::OFF || is_temporary(space_id) ||
-      (setting() == Atomic_writes::AUTO &&
-       (stat(path, &status) != 0 || s_prober.is_known(status.st_dev)))) {
+  if (setting() == Atomic_writes::OFF || is_temporary(space_id)) {
+    return DB_SUCCESS;
+  }
+  const auto page_bytes = static_cast<uint32_t>(page_size_t(flags).physical());
+  if (setting() == Atomic_writes::AUTO) {
+    /* The device is examined now, as no mutex is held; atomic_file_opened()
+    decides. */
+    struct stat status;
+    if (stat(path, &status) == 0 && !s_prober.is_known(status.st_dev)) {
+      if (const int file = open(path, O_RDWR | O_CLOEXEC); file >= 0) {
+        static_cast<void>(s_prober.find(file, path, page_bytes));
+        close(file);
+      }
+    }
     return DB_SUCCESS;
   }
 
-  /* With AUTO the device is examined now, as no mutex is held. */
   int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
   if (file < 0 && errno == EINVAL) {
     /* A file system without direct I/O: InnoDB does without, too. */
@@ -365,8 +377,7 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
     /* Whoever is about to open it says why. */
     return DB_SUCCESS;
   }
-  const Atomic_output output =
-      decide(file, path, page_size_t(flags).physical());
+  const Atomic_output output = decide(file, path, page_bytes, false);
   close(file);
 
   if (!output.is_refused) {
@@ -400,7 +411,7 @@ void atomic_file_opened(fil_node_t *file) {
 
   const Atomic_output output =
       decide(file->handle.m_file, file->name,
-             page_size_t(file->space->flags).physical());
+             page_size_t(file->space->flags).physical(), true);
   if (output.is_refused) {
     ib::fatal(UT_LOCATION_HERE)
         << "The server stops, as it has to write to '" << file->name
@@ -411,7 +422,6 @@ void atomic_file_opened(fil_node_t *file) {
   if (output.means == Atomic_means::NONE) {
     s_fallbacks.fetch_add(1, std::memory_order_relaxed);
   }
-  s_prober.opened(file->handle.m_file);
   s_open_files[static_cast<size_t>(output.means)].fetch_add(
       1, std::memory_order_relaxed);
   store(&file->spw_reason, output.reason);
@@ -463,7 +473,7 @@ Atomic_write_scope::Atomic_write_scope(IORequest *request,
   if (request->m_spw_bypass) {
     if (means == Atomic_means::NONE) {
       fail(file->name,
-           std::string("its file, which was opened again, is not any more: ") +
+           std::string("its storage does not do so now, or cannot be asked: ") +
                sentence_of(load(file->spw_reason)));
     }
     /* Its table may have become page-compressed meanwhile. */

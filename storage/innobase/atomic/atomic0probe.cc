@@ -83,7 +83,7 @@ uint32_t number_at(const unsigned char *buffer, size_t place) {
 }  // namespace
 
 Atomic_findings Atomic_prober::find(int file, const std::string &path,
-                                    uint32_t page_bytes) {
+                                    uint32_t page_bytes, bool stays_open) {
   Atomic_findings found{};
   struct stat status;
   if (fstat(file, &status) != 0) {
@@ -127,11 +127,16 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   }
 
   lock.lock();
-  Device &entry = m_devices[status.st_dev];
-  if (!is_examined) {
+  const auto [place, is_new] = m_devices.try_emplace(status.st_dev);
+  Device &entry = place->second;
+  if (!is_examined || is_new) {
     entry.findings = device;
+    entry.rwf_page_bytes.clear();
+  }
+  if (!is_examined) {
     entry.examined_at = std::chrono::steady_clock::now();
   }
+  entry.n_open_files += stays_open ? 1 : 0;
   if (units_hold_page(found, page_bytes) && found.rwf_error == 0) {
     entry.rwf_page_bytes.insert(page_bytes);
   }
@@ -164,20 +169,13 @@ bool Atomic_prober::is_known(dev_t device) {
   return known(device) != nullptr;
 }
 
-void Atomic_prober::opened(int file) {
-  struct stat status;
-  if (fstat(file, &status) == 0) {
-    const std::lock_guard lock{m_mutex};
-    ++m_devices[status.st_dev].n_open_files;
-  }
-}
-
 void Atomic_prober::closes(int file) {
   struct stat status;
   if (fstat(file, &status) == 0) {
     const std::lock_guard lock{m_mutex};
     const auto found = m_devices.find(status.st_dev);
-    if (found != m_devices.end() && --found->second.n_open_files == 0) {
+    if (found != m_devices.end() && found->second.n_open_files != 0 &&
+        --found->second.n_open_files == 0) {
       m_devices.erase(found);
     }
   }
@@ -272,9 +270,31 @@ bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
   if (name.starts_with("loop")) {
     return text_of(path / "loop/dio", error).value_or("").starts_with("1");
   }
-  const bool is_iscsi = path.string().find("/session") != std::string::npos;
-  return name.starts_with("nvme") || (name.starts_with("sd") && !is_iscsi) ||
-         name.starts_with("dm-") || name.starts_with("md");
+  if (name.starts_with("dm-") || name.starts_with("md")) {
+    return true;
+  }
+  const auto is_by = [&path](const char *bus) {
+    return path.string().find(bus) != std::string::npos;
+  };
+  if (name.starts_with("nvme") && is_by("/nvme-subsystem/")) {
+    /* Of several paths, each is a controller beside the device. */
+    size_t n_pcie = 0;
+    for (std::filesystem::directory_iterator entry{path.parent_path(), failure};
+         !failure && entry != std::filesystem::directory_iterator();
+         entry.increment(failure)) {
+      if (const auto transport = text_of(entry->path() / "transport", error)) {
+        if (!transport->starts_with("pcie")) {
+          return false;
+        }
+        ++n_pcie;
+      }
+    }
+    return n_pcie != 0;
+  }
+  return is_by("/pci") &&
+         (name.starts_with("nvme") ||
+          (name.starts_with("sd") && !is_by("/virtio") && !is_by("/usb") &&
+           !is_by("/session") && !is_by("/rport-")));
 }
 
 Atomic_prober::Sector Atomic_prober::sector(dev_t device, int n_layers,

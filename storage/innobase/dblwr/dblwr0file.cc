@@ -15,9 +15,10 @@ could be older than their pages.
 
 The marker file is in the data directory from the first page on that is written
 without a copy, until the copies are cleared: when recovery has flushed and
-synced all pages, and at a clean shutdown. While it is there recovery uses no
-copy from before the checkpoint (dblwr_copy_is_stale()). It is made only by a
-server whose checkpoints sync the data files, as that rule needs. */
+synced all pages, and at a clean shutdown. A line in it says that they were
+cleared once since. While that is there recovery uses no copy from before the
+checkpoint (dblwr_copy_is_stale()): all are of servers whose checkpoints sync
+the data files, as that rule needs. */
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,8 +51,9 @@ namespace {
 /** In the data directory, which is the current one. */
 constexpr const char *MARKER_FILE = "#spw_atomic_writes";
 
-/** A line of the marker file. */
+/** Lines of the marker file. */
 constexpr const char *STALE_FIRST_PAGE = "stale first page";
+constexpr const char *CLEARED = "copies of before are cleared";
 
 /** Where doublewrite files are, or would be with innodb_doublewrite = OFF. Set
 before InnoDB starts, as are the next two. */
@@ -60,6 +62,9 @@ std::string s_folder{"."};
 bool s_may_bypass = false;
 
 bool s_marker_was_there = false;
+
+/** Its line was, too: see dblwr_only_newest_is_usable(). */
+bool s_was_cleared = false;
 
 /** The marker file is there, and durable. */
 std::atomic<bool> s_is_marked{false};
@@ -154,6 +159,18 @@ bool clear_copies() {
   return true;
 }
 
+/** @param[in]  line  a line
+@return whether the marker file has it */
+bool marker_has(const std::string &line) {
+  std::ifstream file{MARKER_FILE};
+  for (std::string found; std::getline(file, found);) {
+    if (found == line) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /** The copies are cleared, or need no marker file: remove it. */
 void remove_marker() {
   std::error_code failure;
@@ -167,16 +184,19 @@ void remove_marker() {
 }
 
 /** Sync the first pages that were restored from copies: upstream writes them
-past its count of a file's writes, and does not sync them. */
-void sync_first_pages() {
-  const std::set<space_id_t> &spaces = dblwr_restored_first_pages();
+past its count of a file's writes, and does not sync them.
+@return whether all were */
+bool sync_first_pages() {
+  std::set<space_id_t> spaces = dblwr_restored_first_pages();
   if (spaces.empty()) {
-    return;
+    return true;
   }
   std::vector<std::string> paths;
+  const std::set<space_id_t> restored = spaces;
   Fil_iterator::for_each_file([&](const fil_node_t *file) {
-    if (spaces.count(file->space->id) != 0) {
+    if (restored.count(file->space->id) != 0) {
       paths.emplace_back(file->name);
+      spaces.erase(file->space->id);
     }
     return DB_SUCCESS;
   });
@@ -191,6 +211,7 @@ void sync_first_pages() {
     }
     close(file);
   }
+  return spaces.empty();
 }
 
 }  // namespace
@@ -203,6 +224,7 @@ void dblwr_start(const char *folder, bool may_bypass) {
   }
   std::error_code failure;
   s_marker_was_there = std::filesystem::exists(MARKER_FILE, failure) || failure;
+  s_was_cleared = marker_has(CLEARED);
 }
 
 bool data_files_are_synced() {
@@ -210,7 +232,7 @@ bool data_files_are_synced() {
          srv_unix_file_flush_method != SRV_UNIX_NOSYNC;
 }
 
-void sync_unlogged_pages(uint32_t space_id) { fil_flush(space_id); }
+void sync_unlogged_pages() { fil_flush_file_spaces(); }
 
 int dblwr_write_marker() {
   if (s_is_marked.load()) {
@@ -221,7 +243,9 @@ int dblwr_write_marker() {
   return error;
 }
 
-bool dblwr_marker_was_there() { return s_marker_was_there; }
+bool dblwr_only_newest_is_usable() {
+  return s_was_cleared && data_files_are_synced();
+}
 
 void dblwr_mark_first_page_as_stale() {
   if (const int error = add_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
@@ -231,15 +255,7 @@ void dblwr_mark_first_page_as_stale() {
   }
 }
 
-bool dblwr_first_page_is_stale() {
-  std::ifstream file{MARKER_FILE};
-  for (std::string line; std::getline(file, line);) {
-    if (line == STALE_FIRST_PAGE) {
-      return true;
-    }
-  }
-  return false;
-}
+bool dblwr_first_page_is_stale() { return marker_has(STALE_FIRST_PAGE); }
 
 bool dblwr_needs_fsync() { return doublewrite_fsync; }
 
@@ -271,15 +287,24 @@ void dblwr_recovered() {
     remove_marker();
     return;
   }
-  sync_first_pages();
-  if (clear_copies() && s_marker_was_there && !s_is_marked.load()) {
-    remove_marker();
+  if (!sync_first_pages() || !clear_copies()) {
+    return;
+  }
+  if (!s_is_marked.load()) {
+    if (s_marker_was_there) {
+      remove_marker();
+    }
+  } else if (const int error = add_to_marker(std::string(CLEARED) + "\n");
+             error != 0) {
+    /* Recovery uses all copies then, as stock does. */
+    ib::warn() << "'" << MARKER_FILE
+               << "' could not be written: " << strerror(error) << ".";
   }
 }
 
 void dblwr_shutdown() {
-  const bool has_flushed_all = srv_fast_shutdown < 2 && !srv_read_only_mode &&
-                               srv_force_recovery < SRV_FORCE_NO_LOG_REDO;
+  const bool has_flushed_all =
+      srv_fast_shutdown < 2 && !srv_read_only_mode && srv_force_recovery == 0;
   std::error_code failure;
   if (has_flushed_all && std::filesystem::exists(MARKER_FILE, failure) &&
       clear_copies()) {

@@ -120,8 +120,8 @@ bool is_corrupt(const page_id_t &page_id) {
 @return whether it is from before the checkpoint, and that says that it is of an
 earlier write */
 bool is_stale(const unsigned char *copy) {
-  return (s_foreign_was_seen.load() ||
-          (dblwr_marker_was_there() && data_files_are_synced())) &&
+  return (dblwr_only_newest_is_usable() ||
+          (s_foreign_was_seen.load() && data_files_are_synced())) &&
          dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load());
 }
 
@@ -134,7 +134,9 @@ that is not usable: the marker file says so to later starts. */
          "in"
          " the doublewrite files is of an earlier write of the page, or of"
          " another data directory. The server stops, as the page cannot be"
-         " recovered. Restore the data directory from a backup.";
+         " recovered. Restore the data directory from a backup, and remove the"
+         " file '#spw_atomic_writes' from it: as long as that is there the"
+         " server does not start.";
 }
 
 }  // namespace
@@ -171,8 +173,9 @@ bool dblwr_copy_may_replace(const unsigned char *copy,
   return page_get_space_id(older) == page_get_space_id(copy) &&
          page_get_page_no(older) == page_get_page_no(copy) &&
          log_sys != nullptr &&
-         !dblwr_copy_is_stale(lsn_of(older),
-                              log_sys->last_checkpoint_lsn.load());
+         (!data_files_are_synced() ||
+          !dblwr_copy_is_stale(lsn_of(older),
+                               log_sys->last_checkpoint_lsn.load()));
 }
 
 bool dblwr_copy_is_rejected(const unsigned char *copy,
@@ -235,8 +238,7 @@ bool dblwr_trx_sys_page_can_be_read() {
 }
 
 dberr_t dblwr_check_system_pages() {
-  if (s_first_page_lsn != 0 && dblwr_marker_was_there() &&
-      data_files_are_synced() &&
+  if (s_first_page_lsn != 0 && dblwr_only_newest_is_usable() &&
       dblwr_copy_is_stale(s_first_page_lsn,
                           log_sys->last_checkpoint_lsn.load())) {
     stop_for_first_page();

@@ -71,20 +71,19 @@ class Atomic_prober {
   @param[in]  file        the file, open as it will be written
   @param[in]  path        its path
   @param[in]  page_bytes  its pages, a power of 2
+  @param[in]  stays_open  it was opened to stay so: closes() follows
   @return what was found; what could not be found out is as if it were not */
   [[nodiscard]] Atomic_findings find(int file, const std::string &path,
-                                     uint32_t page_bytes);
+                                     uint32_t page_bytes,
+                                     bool stays_open = false);
 
   /** @param[in]  device  of a file
   @return whether find() does not have to examine it */
   [[nodiscard]] bool is_known(dev_t device);
 
-  /** A file was opened to stay so.
-  @param[in]  file  the file */
-  void opened(int file);
-
-  /** It is about to be closed. Behind the last of a device, what is known of
-  that is forgotten: another may be there when one is opened again.
+  /** A file that stayed open is about to be closed. Behind the last of a
+  device, what is known of that is forgotten: another may be there when one is
+  opened again.
   @param[in]  file  the file */
   void closes(int file);
 
@@ -139,9 +138,10 @@ class Atomic_prober {
   /** @param[in]      folder  sysfs' folder of a device
   @param[in,out]  error   see text_of()
   @return whether its driver writes a sector to the medium as a whole: NVMe and
-  SCSI, but for iSCSI; device mapper and RAID if those below are; loop devices
-  with direct I/O. Others (nbd, ublk, virtio, zram) write through a page cache,
-  or can: a cut of the power there tears a sector that is larger than theirs */
+  SCSI by PCI; device mapper and RAID if those below are; loop devices with
+  direct I/O. Others (nbd, ublk, virtio, USB, iSCSI, fabrics) write through a
+  page cache, or can, here or on another machine: a cut of the power there tears
+  a sector that is larger than the medium's */
   [[nodiscard]] static bool driver_is_trusted(const std::string &folder,
                                               int *error);
 

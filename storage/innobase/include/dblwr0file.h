@@ -43,9 +43,11 @@ not there.
 @return 0 if it is durable; else errno */
 [[nodiscard]] int dblwr_write_marker();
 
-/** @return whether the marker file was there when the server started: the
-doublewrite files can have copies that are older than their pages */
-[[nodiscard]] bool dblwr_marker_was_there();
+/** @return whether the doublewrite files can have copies that are older than
+their pages, and every copy that recovery needs is not from before the
+checkpoint: when the server started the marker file said so, and this server
+syncs data files, too */
+[[nodiscard]] bool dblwr_only_newest_is_usable();
 
 /** The first page of the system tablespace was restored from a copy that turned
 out not to be usable: have the marker file say so, so that no later start takes

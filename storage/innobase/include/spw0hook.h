@@ -520,11 +520,10 @@ loaded, for upstream's array of plugins. */
 
 /* The doublewrite files, and recovery from them: dblwr/ */
 
-/** Pages of a tablespace were written that no redo protects, and have left the
-buffer pool's flush list: sync its files, ahead of the commit that relies on
-them.
-@param[in]  space_id  the tablespace */
-void sync_unlogged_pages(uint32_t space_id);
+/** Pages that no redo protects were written, and have left the buffer pool's
+flush list: sync their files, ahead of the commit that relies on them. They can
+be of several tablespaces: a full-text index has some of its own. */
+void sync_unlogged_pages();
 
 /** @return whether the doublewrite file has to be synced ahead of its pages'
 writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
