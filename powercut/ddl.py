@@ -1,7 +1,8 @@
 """DDL beside the transfers, each statement's effect recorded, so that it can be verified after a crash.
 
 A statement that the server has acknowledged must have its whole effect: each index has each row, and each row is there.
-The statement that the crash interrupted may have its effect or none. No other session writes to the tables named ddl_*."""
+The statement that the crash interrupted may have its effect or none. No other session writes to the tables named
+ddl_*."""
 
 import hashlib
 import os
@@ -42,7 +43,8 @@ GONE = None
 
 
 FILL = f"""WITH RECURSIVE numbers(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM numbers WHERE id < {ROWS})
-  SELECT /*+ SET_VAR(cte_max_recursion_depth = {ROWS}) */ id, CONCAT(IF(id % 2, '{WORDS[1]} ', '{WORDS[0]} '), SHA2(id, 256), ' ', REPEAT('.', 60)), 0
+  SELECT /*+ SET_VAR(cte_max_recursion_depth = {ROWS}) */ id,
+    CONCAT(IF(id % 2, '{WORDS[1]} ', '{WORDS[0]} '), SHA2(id, 256), ' ', REPEAT('.', 60)), 0
   FROM numbers"""
 
 
@@ -75,7 +77,8 @@ class Ddl:
     def __init__(self, chance, compression):
         self.chance = chance
         self.compression = compression
-        # By table and property what the server has acknowledged: of "n" the value in each row, of an index whether it exists.
+        # By table and property what the server has acknowledged: of "n" the value in each row, of an index whether it
+        # exists.
         self.state = {(name, "n"): 0 for name in TABLES} | {(MADE, "n"): GONE}
         # What the statement that is being executed changes.
         self.pending = {}
@@ -85,8 +88,8 @@ class Ddl:
         self.current = None
 
     def start(self, instance, is_crash, after=0, cut=None):
-        """Execute statements from now on. After so many acknowledged ones call cut; after 0 never. is_crash tells whether
-        an error is the crash's."""
+        """Execute statements from now on. After so many acknowledged ones call cut; after 0 never. is_crash tells
+        whether an error is the crash's."""
         self.instance = instance
         self.is_crash = is_crash
         self.n_until_cut = after
@@ -165,7 +168,8 @@ class Ddl:
         self.execute(f"OPTIMIZE TABLE {self.any_table()}")
 
     def rebuild(self):
-        self.execute(f"ALTER TABLE {self.any_table()} {self.chance.choice(['FORCE', 'FORCE', 'FORCE, ALGORITHM=COPY'])}")
+        how = self.chance.choice(["FORCE", "FORCE", "FORCE, ALGORITHM=COPY"])
+        self.execute(f"ALTER TABLE {self.any_table()} {how}")
 
     def change(self):
         table = self.any_table()

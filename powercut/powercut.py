@@ -273,7 +273,8 @@ class Cases:
             numbers, statements = self.crash(cut_storage, chance, moment)
             expected = statements.expected()
             result = {"configuration": self.name, "how": self.how, "seed": seed, "moment": moment,
-                      "server": self.program.sha256[:12], "acknowledged": sum(numbers.values()), "statements": statements.n_acknowledged,
+                      "server": self.program.sha256[:12], "acknowledged": sum(numbers.values()),
+                      "statements": statements.n_acknowledged,
                       "last_statement": statements.last, "interrupted_statement": statements.current}  # fmt: skip
             if self.how == "kill":
                 # The machine goes on, and with it all that the file system was given.
@@ -385,7 +386,8 @@ def command_line():
     cuts.add_argument("--configuration", action="append", help="of configurations.toml; all, if none is named")
     cuts.add_argument("--cuts", type=int, default=10, help="for each configuration that must lose nothing")
     cuts.add_argument("--seed", type=int, default=1, help="of the first cut; the next has the next")
-    cuts.add_argument("--server", type=Path, default=PROGRAM, help="another mysqld, as stock's")
+    cuts.add_argument("--server", type=lambda text: Path(text).resolve(), default=PROGRAM,
+                      help="another mysqld, as stock's")  # fmt: skip
     cuts.add_argument("--how", choices=["cut", "kill"], default="cut", help="kill: SIGKILL, and the machine goes on")
     cuts.add_argument("--jobs", type=int, default=os.cpu_count(), help="configurations at once, of 1.5 GiB in /dev/shm")
     cuts.add_argument("--output", type=Path, help="file that takes a line of JSON for each outcome, at its end")

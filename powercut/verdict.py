@@ -60,8 +60,8 @@ def check_start(instance, options):
 
 
 def check_data(instance, numbers, expected):
-    """What the clients were told, and what one transaction has done, is there as a whole or not at all; expected is what
-    DDL has left, see ddl.py."""
+    """What the clients were told, and what one transaction has done, is there as a whole or not at all; expected is
+    what DDL has left, see ddl.py."""
     try:
         made = [name for (name,) in instance.sql(f"SHOW TABLES IN {DATABASE} LIKE 'made%'")]
         for table in (*TABLES, *made):

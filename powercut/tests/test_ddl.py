@@ -7,9 +7,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import powercut  # noqa: F401 (the paths of the runner's modules)
-import ddl
-from common import Failure
+import powercut
+
+ddl, Failure = powercut.ddl, powercut.Failure
 
 
 class Server:

@@ -925,7 +925,8 @@ class AtomicWrites(Servers):
                     scratch.initialise(FORK)
                     scratch.start(FORK, setting, *KEEP_DIRTY)
                     scratch.sql(FILL + "CREATE TABLESPACE g; CREATE TABLE d.w LIKE d.t;"
-                                "INSERT INTO d.w (a) SELECT CONCAT('some ', x.a) FROM d.t x, d.t y LIMIT 20000")  # fmt: skip
+                                "INSERT INTO d.w (a) SELECT CONCAT('some ', x.a) FROM d.t x, d.t y LIMIT 20000"
+                                )  # fmt: skip
                     scratch.sql(statement)
                     medium.cut()
                     scratch.end(signal.SIGKILL)
