@@ -29,7 +29,7 @@ class Server:
                 return answer
         if "statistics" in text:
             return [list(each) for each in self.indexes]
-        if ddl.MADE in text:
+        if ddl.MADE in text or ddl.SOURCE in text:
             raise Failure("ERROR 1146 (42S02) at line 1: Table 'ddl_made' does not exist")
         if text.startswith("CHECK"):
             return [["t", "check", "status", "OK"]]
