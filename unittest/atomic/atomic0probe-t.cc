@@ -259,8 +259,17 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   }
 
   named(m_device, "virtual/block/loop0");
+  /* The file of a loop device is on a file system without a device, as of FUSE:
+  the device's own sector, not trusted. */
+  queue(m_device, "logical_block_size", "16384");
   const fs::path loop = m_folder / "sys/dev/block" / m_device / "loop";
   fs::create_directories(loop);
+  std::ofstream(loop / "offset") << "0\n";
+  std::ofstream(loop / "dio") << "1\n";
+  std::ofstream(loop / "backing_file") << "/proc/version\n";
+  EXPECT_EQ(find().sector_bytes, 16384u);
+  EXPECT_FALSE(find().sector_is_trusted);
+  fs::remove(loop / "backing_file");
   std::ofstream(loop / "dio") << "0\n";
   EXPECT_FALSE(find().sector_is_trusted);
   std::ofstream(loop / "dio") << "1\n";

@@ -321,9 +321,16 @@ Atomic_prober::Sector Atomic_prober::sector(dev_t device, int n_layers,
       path->resize(path->find_last_not_of('\n') + 1);
       const auto offset = number_of(folder / "loop/offset", error);
       struct stat status;
-      add(offset && stat(path->c_str(), &status) == 0
-              ? sector(status.st_dev, n_layers - 1, error)
-              : Sector{0, false});
+      std::error_code failure;
+      if (!offset || stat(path->c_str(), &status) != 0) {
+        add({0, false});
+      } else if (std::filesystem::exists(folder_of(status.st_dev), failure) ||
+                 failure) {
+        add(sector(status.st_dev, n_layers - 1, error));
+      } else {
+        /* It is on a file system without a device, as of FUSE. */
+        add({smallest.bytes, false});
+      }
       /* What begins within a sector has each of its own in two of them. */
       if (smallest.bytes != 0 && *offset % smallest.bytes != 0) {
         smallest.bytes = 0;
