@@ -241,7 +241,7 @@ def check_patches():
 
 # Not those that may lose a page now and then.
 CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "directfs-auto",
-       "ext4-journal-4k")  # fmt: skip
+       "directfs-doublewrite", "ext4-journal-4k", "xfs-all-direct-encrypted", "xfs-sector-16k")  # fmt: skip
 CUTS = 2
 # Those without copies: a page that is written in part would be lost.
 KILLED = ("ext4-journal-4k", "xfs-rwf", "directfs-ioctl")
@@ -354,7 +354,8 @@ CHECK = [
     ("flush simulation", one(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),
     ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
-    ("cuts, and storage that loses power", python_tests(REPO / "powercut/tests", ["test_storage", "test_run"])),
+    ("cuts, and storage that loses power",
+     python_tests(REPO / "powercut/tests", ["test_storage", "test_run", "test_ddl"])),
 ]
 ALL = [
     *CHECK,
