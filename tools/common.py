@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import signal
 import socket
@@ -67,6 +68,28 @@ def sha256_of(path, progress=None):
             if progress:
                 progress(done)
     return digest.hexdigest()
+
+
+def write_whole(path, text):
+    """Write a text file so that its name has the old text or the new one, also when the disk is full or the power goes."""
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        with open(fresh, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def read_record(path):
+    """The JSON object in a file that a tool has written for itself; an empty one if the file is absent or unreadable."""
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def name_outside(what, path):

@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -27,12 +28,14 @@ import tempfile
 from pathlib import Path
 
 import patchqueue
-from common import BUILD, REPO, Failure, locked, main, need_space, say, sha256_of
+from common import BUILD, REPO, Failure, locked, main, need_space, read_record, say, sha256_of, write_whole
 
 # Unpacked, 9.7.2 takes 1.3 GiB; a tenth more for file system overhead.
 TREE_BYTES = 1450 << 20
 # What build/<tree>/<flavor> takes, measured, most of it precompiled headers and debug information.
 BUILD_GIB = {"release": 4, "debug": 13, "asan": 13, "deploy": 6}
+# The queue in the stamp of a tree while patches are written to it.
+BEING_APPLIED = "being applied"
 THREE_WAYS = (
     "The base can come from three places: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>; "
     "the file {cache}; or the Debian archive that APT on this machine is configured with."
@@ -125,13 +128,12 @@ def known_digest(path, record):
     """The SHA-256 of path, taken from record if size and time say that it was computed from this very file."""
     status = path.stat()
     key = [str(path.resolve()), status.st_size, status.st_mtime_ns]
-    if record.exists():
-        known = json.loads(record.read_text())
-        if known.get("key") == key:
-            return known["sha256"]
+    known = read_record(record)
+    if known.get("key") == key and "sha256" in known:
+        return known["sha256"]
     digest = sha256_of(path)
     record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps({"key": key, "sha256": digest}))
+    write_whole(record, json.dumps({"key": key, "sha256": digest}))
     return digest
 
 
@@ -161,18 +163,30 @@ def check_archive(path):
     version_of(result.stdout, path)
 
 
+def entries(root, inside=""):
+    """Each file and link of a tree, as its path relative to the root and its status; without the top folder .git."""
+    with os.scandir(f"{root}/{inside}") as found:
+        for entry in found:
+            name = f"{inside}{entry.name}"
+            if not entry.is_dir(follow_symlinks=False):
+                yield name, entry.stat(follow_symlinks=False)
+            elif name != ".git":
+                yield from entries(root, f"{name}/")
+
+
+def listing(root, without=()):
+    """The size and the time of modification of each file of a tree, by its name."""
+    return {name: f"{status.st_size} {status.st_mtime_ns}" for name, status in entries(root) if name not in without}
+
+
 def tree_digest(root):
-    digest = hashlib.sha256()
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name != ".git")
-        for name in sorted(files):
-            status = os.lstat(os.path.join(folder, name))
-            digest.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+    lines = sorted(f"{root}/{name} {text}\n" for name, text in listing(root).items())
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def users_base(path):
-    """The base that SPILLWAY_UPSTREAM names."""
+    """The base that SPILLWAY_UPSTREAM names. A link is followed here: everything else works on what it leads to."""
+    path = path.resolve()
     if path.is_dir():
         version = version_of_tree(path, path)
         if not (path / "storage/innobase").is_dir():
@@ -218,7 +232,8 @@ def unpack(archive, target):
     if top is None:
         raise Failure(f"{archive} is empty")
     target.mkdir(parents=True)
-    command = ["tar", "-x", "-m", "--no-same-owner", "--strip-components=1", "-C", str(target), "-f", str(archive)]
+    command = ["tar", "-x", "-m", "--no-same-owner", "--no-same-permissions", "--strip-components=1", "-C", str(target),
+               "-f", str(archive)]  # fmt: skip
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{archive} could not be unpacked (truncated, or no space?): {result.stderr.strip()[-400:]}")
@@ -226,54 +241,118 @@ def unpack(archive, target):
 
 
 def copy_tree(source, target):
+    """Copy a folder, without its .git, to the new folder target."""
     command = ["cp", "-R", "--preserve=mode,links", "--reflink=auto", "-T", str(source), str(target)]
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"copying {source} failed: {result.stderr.strip()[-400:]}")
-    shutil.rmtree(target / ".git", ignore_errors=True)
+    repository = target / ".git"
+    if repository.is_dir() and not repository.is_symlink():
+        shutil.rmtree(repository)
+    else:
+        repository.unlink(missing_ok=True)
 
 
-def lay_down(target, stamp_file, fill, accept=lambda fresh: None):
-    """Replace the folder target by what fill() writes, if accept() does not object: all of it or, on failure, nothing.
+def check_entries(tree, base):
+    """Fail if a base has a link that leads out of the tree, where a later step could write, or a device; clear the bits
+    that give a program its owner's rights."""
+    root = os.path.realpath(tree)
+    for name, status in entries(tree):
+        path = os.path.join(tree, name)
+        if stat.S_ISLNK(status.st_mode):
+            if not os.path.realpath(path).startswith(root + os.sep):
+                raise Failure(f"{base} has a link that leads out of it: {name} -> {os.readlink(path)}")
+        elif not stat.S_ISREG(status.st_mode):
+            raise Failure(f"{base} has something that is neither a file nor a folder nor a link: {name}")
+        elif status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+            os.chmod(path, stat.S_IMODE(status.st_mode) & 0o777)
 
-    The stamp of the old content goes with it."""
-    fresh = target.with_name(target.name + ".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.parent.mkdir(parents=True, exist_ok=True)
-    need_space(fresh.parent, TREE_BYTES, f"the source tree {target.relative_to(REPO)}")
-    try:
-        fill(fresh)
-        accept(fresh)
-        stamp_file.unlink(missing_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
-        fresh.rename(target)
-    finally:
+
+def last_build_ns(tree):
+    """When a build of this tree last wrote an object, by Ninja's log; 0 if there is no build."""
+    return max((path.stat().st_mtime_ns for path in (BUILD / tree).glob("*/.ninja_log")), default=0)
+
+
+def make_newer(path, than_ns):
+    """Give a file that was just written a time after than_ns, also if the clock was set back: else Ninja would take the
+    objects that were made from the old content for current."""
+    if os.lstat(path).st_mtime_ns <= than_ns:
+        os.utime(path, ns=(than_ns + 10**9,) * 2, follow_symlinks=False)
+
+
+class Tree:
+    """build/<name>/source, and beside it what is known of it: source.json, the stamp, and source.files, its listing."""
+
+    def __init__(self, name):
+        self.name = name
+        self.source = BUILD / name / "source"
+        self.stamp_file = BUILD / name / "source.json"
+        self.listing_file = BUILD / name / "source.files"
+
+    def stamp(self):
+        """What the tree was made from; empty if there is no tree, or if making it was interrupted."""
+        return read_record(self.stamp_file) if self.source.is_dir() else {}
+
+    def write_stamp(self, stamp):
+        write_whole(self.stamp_file, json.dumps(stamp, indent=1))
+
+    def write_listing(self, without=()):
+        write_whole(self.listing_file, json.dumps(listing(self.source, without), indent=0))
+
+    def differences(self, without=()):
+        """The files that are missing, that are new, or whose size or time is not what was recorded."""
+        recorded, now = read_record(self.listing_file), listing(self.source, without)
+        return sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
+
+    def lay_down(self, base, fill, accept=lambda fresh: None):
+        """Replace the tree by what fill() writes, if accept() does not object: all of it or, on failure, nothing.
+
+        The stamp of the old content goes first: an interrupted replacement is done again."""
+        for folder in (self.source, self.source.parent):
+            if folder.is_symlink():
+                raise Failure(f"{folder} is a link; a source tree is made in a folder of this checkout: remove the link")
+        fresh = self.source.with_name("source.new")
         shutil.rmtree(fresh, ignore_errors=True)
-
-
-def read_stamp(path):
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def write_stamp(path, stamp):
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(stamp, indent=1))
-    fresh.rename(path)
+        fresh.parent.mkdir(parents=True, exist_ok=True)
+        need_space(fresh.parent, TREE_BYTES, f"the source tree {self.source.relative_to(REPO)}")
+        try:
+            fill(fresh)
+            check_entries(fresh, base.label)
+            accept(fresh)
+            last_ns = last_build_ns(self.name)
+            for name, _ in entries(fresh):
+                make_newer(fresh / name, last_ns)
+            self.stamp_file.unlink(missing_ok=True)
+            shutil.rmtree(self.source, ignore_errors=True)
+            fresh.rename(self.source)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
 
 
 def stock_tree(base, accept=lambda fresh: None):
     """Make build/stock/source the unmodified base; one that accept() objects to leaves the old one as it was."""
-    source = BUILD / "stock/source"
-    stamp_file = BUILD / "stock/source.json"
-    if read_stamp(stamp_file).get("base") == base.identity and source.is_dir():
-        return source
+    tree = Tree("stock")
+    if tree.stamp().get("base") == base.identity and read_record(tree.listing_file):
+        if changed := tree.differences():
+            raise Failure(changed_text(tree, changed))
+        return tree.source
     say(f"unpacking the base, {base.label}")
     if base.path.is_dir():
-        lay_down(source, stamp_file, lambda fresh: copy_tree(base.path, fresh), accept)
+        tree.lay_down(base, lambda fresh: copy_tree(base.path, fresh), accept)
     else:
-        lay_down(source, stamp_file, lambda fresh: unpack(base.path, fresh), accept)
-    write_stamp(stamp_file, {"base": base.identity})
-    return source
+        tree.lay_down(base, lambda fresh: unpack(base.path, fresh), accept)
+    tree.write_listing()
+    tree.write_stamp({"base": base.identity})
+    return tree.source
+
+
+def changed_text(tree, names):
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return (
+        f"{tree.source.relative_to(REPO)} is not as it was written; changed, new or missing: {', '.join(names[:5])}{more}. "
+        "Take a change that you need into a patch (patches/README.md, 'Editing a hook'); then make clean-source, and the "
+        "next build writes the tree anew"
+    )
 
 
 def link_tests(tree):
@@ -304,47 +383,64 @@ def fork_tree(base):
     """Make build/fork/source the base plus the patch queue plus our tests."""
     queue = patchqueue.Queue.load()
     pristine = stock_tree(base, queue.apply)
-    source = BUILD / "fork/source"
-    stamp_file = BUILD / "fork/source.json"
-    stamp = read_stamp(stamp_file)
-    if stamp.get("base") != base.identity or not source.is_dir():
+    tree = Tree("fork")
+    stamp = tree.stamp()
+    if stamp.get("base") != base.identity:
         say("copying the base for the fork")
-        lay_down(source, stamp_file, lambda fresh: copy_tree(pristine, fresh))
+        tree.lay_down(base, lambda fresh: copy_tree(pristine, fresh))
         stamp = {"base": base.identity, "queue": None, "files": {}, "links": []}
-    interrupted = stamp["queue"] == "being applied"
-    for name, digest in stamp["files"].items():
-        if interrupted:
-            break
-        if not (source / name).is_file() or sha256_of(source / name) != digest:
-            raise Failure(
-                f"build/fork/source/{name} was changed by hand. Take the change into a patch (patches/README.md, "
-                f"'Editing a hook'), or drop it: make clean-source"
-            )
+    elif stamp["queue"] != BEING_APPLIED:
+        check_unchanged(tree, stamp, pristine)
+    before = dict(stamp)
     if stamp["queue"] != queue.digest():
-        apply_queue(queue, pristine, source, stamp, stamp_file)
-    links = link_tests(source)
+        apply_queue(queue, pristine, tree, stamp)
+    links = link_tests(tree.source)
     for gone in set(stamp["links"]) - set(links):
-        (source / gone).unlink(missing_ok=True)
-    if links != stamp["links"] or stamp["queue"] != queue.digest():
-        stamp["links"] = links
-        stamp["queue"] = queue.digest()
-        write_stamp(stamp_file, stamp)
-    return source
+        (tree.source / gone).unlink(missing_ok=True)
+    stamp |= {"links": links, "queue": queue.digest()}
+    if stamp != before:
+        tree.write_listing(without=set(links))
+        tree.write_stamp(stamp)
+    return tree.source
 
 
-def apply_queue(queue, pristine, source, stamp, stamp_file):
+def check_unchanged(tree, stamp, pristine):
+    """Fail if a file of the fork's tree is not what the base and the patches made it."""
+    links = set(stamp["links"])
+    changed = tree.differences(without=links)
+    if not changed:
+        return
+
+    def is_as_written(name):
+        path = tree.source / name
+        if not path.is_file():
+            return False
+        digest = stamp["files"].get(name) or ((pristine / name).is_file() and sha256_of(pristine / name))
+        return sha256_of(path) == digest
+
+    if wrong := [name for name in changed if not is_as_written(name)]:
+        raise Failure(changed_text(tree, wrong))
+    # Only times differ, as in a copy of the checkout.
+    tree.write_listing(without=links)
+
+
+def apply_queue(queue, pristine, tree, stamp):
     """Write the patched files whose bytes change, and give back files that no patch touches any more.
 
-    The stamp says "being applied" meanwhile, so that an interrupted run is simply done again."""
+    The stamp says that it is being done meanwhile, so that an interrupted run is simply done again."""
     patched = queue.apply(pristine)
     for name in set(stamp["files"]) - set(patched):
         patched[name] = (pristine / name).read_bytes()
-    stamp["files"] |= dict.fromkeys(patched, "")
-    write_stamp(stamp_file, stamp | {"queue": "being applied"})
+    stamp["files"] = stamp["files"] | dict.fromkeys(patched, "")
+    tree.write_stamp(stamp | {"queue": BEING_APPLIED})
+    last_ns = last_build_ns(tree.name)
     written = 0
     for name, content in sorted(patched.items()):
-        if (source / name).read_bytes() != content:
-            (source / name).write_bytes(content)
+        path = tree.source / name
+        if path.read_bytes() != content:
+            old_ns = path.stat().st_mtime_ns
+            path.write_bytes(content)
+            make_newer(path, max(last_ns, old_ns))
             written += 1
         stamp["files"][name] = hashlib.sha256(content).hexdigest()
     stamp["files"] = {name: stamp["files"][name] for name in sorted(queue.files())}

@@ -1,7 +1,6 @@
 """The base and the source trees: what is refused, and that no file is written that need not be."""
 
 import io
-import json
 import os
 import shutil
 import sys
@@ -143,6 +142,87 @@ class Base(Trees):
         self.fork()
         self.assertNotIn("return", (self.source / "sql/main.cc").read_text())
 
+    def test_link_to_a_tree_of_the_user(self):
+        tree, link = self.folder / "percona", self.folder / "link"
+        upstream.unpack(self.archive, tree)
+        for folder in (".git", "extra/.git"):
+            (tree / folder).mkdir(parents=True)
+            (tree / folder / "HEAD").write_text("ref\n")
+        link.symlink_to(tree)
+        before = {path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(link)}):
+            self.fork()
+        self.assertEqual({path: path.read_bytes() for path in tree.rglob("*") if path.is_file()}, before)
+        self.assertFalse((self.build / "stock/source").is_symlink())
+        self.assertFalse((self.build / "stock/source/.git").exists())
+
+    def test_repository_of_the_user_that_is_a_file_or_a_link(self):
+        for make in (lambda path: path.write_text("gitdir: /elsewhere\n"), lambda path: path.symlink_to(self.repo)):
+            tree = self.folder / "worktree"
+            upstream.unpack(self.archive, tree)
+            make(tree / ".git")
+            with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
+                self.fork()
+            self.assertFalse(os.path.lexists(self.source / ".git"))
+            self.assertTrue(self.repo.is_dir())
+            shutil.rmtree(tree)
+
+    def test_links_that_lead_out_of_the_base(self):
+        """Our tests and patches would be written where they lead."""
+        outside = self.folder / "outside"
+        outside.mkdir()
+        for name, target in (("mysql-test", str(outside)), ("storage/innobase/os", "../../../../../outside")):
+            tree = self.folder / "percona"
+            upstream.unpack(self.archive, tree)
+            shutil.rmtree(tree / name)
+            (tree / name).symlink_to(target)
+            archive = self.folder / "links.tar"
+            with tarfile.open(archive, "w") as tar:
+                tar.add(tree, "mysql-9.7.2")
+            for base in (tree, archive):
+                with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(base)}):
+                    self.refused(self.fork, "link that leads out", name)
+            self.assertEqual(list(outside.iterdir()), [])
+            self.assertFalse((self.build / "stock/source").exists())
+            shutil.rmtree(tree)
+
+    def test_link_within_the_base(self):
+        tree = self.folder / "percona"
+        upstream.unpack(self.archive, tree)
+        (tree / "sql/link.cc").symlink_to("main.cc")
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
+            self.fork()
+        self.assertTrue((self.source / "sql/link.cc").is_symlink())
+
+    def test_link_in_place_of_a_tree(self):
+        precious = self.folder / "precious"
+        precious.mkdir()
+        (precious / "file").touch()
+        (self.build / "stock").mkdir()
+        (self.build / "stock/source").symlink_to(precious)
+        self.refused(self.fork, "stock/source is a link")
+        self.assertTrue((precious / "file").exists())
+
+    def test_special_files_and_bits_of_an_archive(self):
+        make_archive(self.archive)
+        plain = self.folder / "plain.tar"
+        with tarfile.open(plain, "w") as tar, tarfile.open(self.archive) as source:
+            for member in source:
+                member.mode, member.uid, member.gid = 0o6755, 1234, 1234
+                tar.addfile(member, source.extractfile(member))
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(plain)}):
+            self.fork()
+        for tree in ("stock", "fork"):
+            status = (self.build / tree / "source/sql/main.cc").stat()
+            self.assertEqual(status.st_mode & 0o7000, 0)
+            self.assertEqual(status.st_uid, os.geteuid())
+        with tarfile.open(plain, "a") as tar:
+            entry = tarfile.TarInfo("mysql-9.7.2/sql/fifo")
+            entry.type = tarfile.FIFOTYPE
+            tar.addfile(entry)
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(plain)}):
+            self.refused(self.fork, "sql/fifo")
+
     def test_no_space(self):
         with mock.patch.object(upstream, "TREE_BYTES", 1 << 60):
             self.refused(self.fork, "free", "MiB")
@@ -247,8 +327,69 @@ class Fork(Trees):
     def test_hand_edit_is_not_lost(self):
         self.fork()
         (self.source / UPSTREAM).write_text("edited\n")
-        self.refused(self.fork, UPSTREAM, "changed by hand", "make clean-source")
+        self.refused(self.fork, UPSTREAM, "not as it was written", "make clean-source")
         self.assertEqual((self.source / UPSTREAM).read_text(), "edited\n")
+
+    def test_edit_of_a_file_without_a_patch_is_seen(self):
+        self.fork()
+        (self.source / "sql/main.cc").write_text("int main() { return 1; }\n")
+        self.refused(self.fork, "build/fork/source", "sql/main.cc", "make clean-source")
+        self.assertIn("return 1", (self.source / "sql/main.cc").read_text())
+
+    def test_edit_of_the_stock_tree_is_seen(self):
+        self.fork()
+        (self.build / "stock/source/sql/main.cc").write_text("int main() { return 1; }\n")
+        self.refused(self.fork, "build/stock/source", "sql/main.cc", "make clean-source")
+
+    def test_missing_and_new_files_are_seen(self):
+        self.fork()
+        (self.source / "sql/main.cc").unlink()
+        (self.source / "sql/added.cc").touch()
+        self.refused(self.fork, "sql/main.cc", "sql/added.cc")
+
+    def test_other_times_of_the_same_content(self):
+        self.fork()
+        for name in (UPSTREAM, "sql/main.cc"):
+            os.utime(self.source / name)
+        self.fork()
+
+    def test_clock_that_was_set_back(self):
+        self.fork()
+        late_ns = (self.source / UPSTREAM).stat().st_mtime_ns + 10**15
+        log = self.build / "fork/release/.ninja_log"
+        log.parent.mkdir()
+        log.touch()
+        os.utime(log, ns=(late_ns, late_ns))
+        self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
+        self.fork()
+        self.assertGreater((self.source / UPSTREAM).stat().st_mtime_ns, late_ns)
+        # And where all of the tree is new.
+        make_archive(self.archive, files={"MYSQL_VERSION": VERSION.format(9, 7), "sql/main.cc": "int main() {}\n",
+                                          UPSTREAM: "".join(f"{line}\n" for line in LINES),
+                                          "mysql-test/suite/sys_vars/t/x": ""})  # fmt: skip
+        self.sha256, self.bytes = sha256_of(self.archive), self.archive.stat().st_size
+        self.fork()
+        self.assertGreater((self.source / "sql/main.cc").stat().st_mtime_ns, late_ns)
+        self.fork()
+
+    def test_file_older_than_the_one_that_it_replaces(self):
+        self.fork()
+        late_ns = (self.source / UPSTREAM).stat().st_mtime_ns + 10**15
+        os.utime(self.source / UPSTREAM, ns=(late_ns, late_ns))
+        self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
+        self.fork()
+        self.assertGreater((self.source / UPSTREAM).stat().st_mtime_ns, late_ns)
+
+    def test_stamps_that_cannot_be_read(self):
+        """As a full disk left them before they were renamed into place."""
+        self.fork()
+        records = [*self.build.glob("*.json"), *self.build.glob("*/source.json"), *self.build.glob("*/source.files")]
+        self.assertEqual(len(records), 5)
+        for damaged in (*([path] for path in records), records):
+            for path in damaged:
+                path.write_text('{"base": ')
+            self.fork()
+            self.assertIn("hook();", (self.source / UPSTREAM).read_text())
 
     def test_patch_that_does_not_apply_stops(self):
         self.fork()
@@ -356,16 +497,27 @@ class Pin(unittest.TestCase):
             self.assertIn("sha256", str(caught.exception))
 
 
-class Lock(unittest.TestCase):
+class Common(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "record.json"
+
     def test_space(self):
         with self.assertRaises(Failure):
             common.need_space("/", 1 << 62, "a test")
 
-    def test_stamp_is_json(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "stamp.json"
-            upstream.write_stamp(path, {"base": "x"})
-            self.assertEqual(json.loads(path.read_text()), {"base": "x"})
+    def test_a_full_disk_leaves_the_old_text(self):
+        common.write_whole(self.path, '{"a": 1}')
+        with mock.patch.object(common.os, "fsync", side_effect=OSError(28, "No space left")), self.assertRaises(OSError):
+            common.write_whole(self.path, '{"a": 2}')
+        self.assertEqual(common.read_record(self.path), {"a": 1})
+        self.assertEqual(list(self.path.parent.iterdir()), [self.path])
+
+    def test_what_cannot_be_read_is_absent(self):
+        for text in ('{"a": ', "", "[1]", "7"):
+            self.path.write_text(text)
+            self.assertEqual(common.read_record(self.path), {})
 
 
 if __name__ == "__main__":
