@@ -70,12 +70,13 @@ def sha256_of(path, progress=None):
     return digest.hexdigest()
 
 
-def write_whole(path, text):
-    """Write a text file so that its name has the old text or the new one, also when the disk is full or the power goes."""
+def write_whole(path, content):
+    """Write a file, text or bytes, so that its name has the old content or the new, also when the disk is full or the power
+    goes."""
     fresh = path.with_name(f"{path.name}.new")
     try:
-        with open(fresh, "w") as file:
-            file.write(text)
+        with open(fresh, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)

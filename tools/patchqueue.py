@@ -5,7 +5,7 @@
     patchqueue.py check                lint, then apply to build/stock/source and export again: no difference allowed
     patchqueue.py edit [PATH...]       a git repository, build/patch-edit, with one commit per patch, to edit hooks in;
                                        PATHs are upstream files that no patch touches yet
-    patchqueue.py export               write the commits of build/patch-edit back to patches/
+    patchqueue.py export               write the commits of build/patch-edit back to patches/, and move it aside
     patchqueue.py stats                the patch budget
 
 A patch applies at the very lines it names, or not at all: fuzz and offsets are errors. tools/upstream.py rebase moves
@@ -20,11 +20,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from common import BUILD, PATCHES, REPO, Failure, main, say
+from common import BUILD, PATCHES, REPO, Failure, locked, main, say, write_whole
 
 EDIT = BUILD / "patch-edit"
+# In the repository of an edit: patches/ as it was when the edit began, and the commit of its base.
+BEGAN = ".git/spillway-began"
+# What git keeps in a repository while something is under way there.
+UNDER_WAY = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.+-]+\.patch")
 # What patches call is declared here: of InnoDB, and of the SQL layer.
 DOORS = (REPO / "storage/innobase/include/spw0hook.h", REPO / "sql/sql_extent_size.h")
 FIELDS = ("Description", "Why", "Calls", "Anchor", "Off-State", "Test", "Remove-When")
@@ -35,28 +41,41 @@ DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-renames", "--diff-algorithm
         "--dst-prefix=b/")  # fmt: skip
 
 
+# Nothing of the user's: no configuration, attributes, ignored files or hooks, and no conversion of line ends.
+GIT_CONFIG = {"core.autocrlf": "false", "core.quotepath": "false", "core.attributesFile": os.devnull,
+              "core.excludesFile": os.devnull, "core.hooksPath": os.devnull, "commit.gpgSign": "false"}  # fmt: skip
+
+
 def git(folder, *arguments, check=True, text=None):
-    """Run git in folder, untouched by the user's configuration and by repositories further up.
+    """Run git in folder, untouched by the user's configuration and by repositories further up; output is text with its
+    line ends as they are.
 
     A git that finds an outer repository can skip every hunk of a patch and still exit 0."""
-    environment = dict(os.environ)
-    for name in [name for name in environment if name.startswith("GIT_")]:
-        del environment[name]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {
         "GIT_CEILING_DIRECTORIES": str(Path(folder).parent),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
     }
     for role in ("AUTHOR", "COMMITTER"):
         environment[f"GIT_{role}_NAME"] = "patch queue"
         environment[f"GIT_{role}_EMAIL"] = "patch-queue@localhost"
-    result = subprocess.run(
-        ["git", "-c", "core.autocrlf=false", "-c", "core.quotepath=false", *arguments],
-        cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    options = [word for name, value in GIT_CONFIG.items() for word in ("-c", f"{name}={value}")]
+    result = subprocess.run(["git", *options, *arguments], cwd=folder, env=environment, capture_output=True, check=False,
+                            input=None if text is None else encoded(text))  # fmt: skip
+    result.stdout, result.stderr = decoded(result.stdout), decoded(result.stderr)
     if check and result.returncode != 0:
         raise Failure(f"git {' '.join(arguments)} in {folder}: {result.stderr.strip() or result.stdout.strip()}")
     return result
+
+
+def decoded(content):
+    return content.decode(errors="surrogateescape")
+
+
+def encoded(text):
+    return text.encode(errors="surrogateescape")
 
 
 def exported(folder, commit):
@@ -92,9 +111,9 @@ class Patch:
         return re.findall(r"^diff --git a/(\S+) b/\S+$", self.diff, re.MULTILINE)
 
     def changed(self, sign):
-        """The lines that the patch adds ('+') or removes ('-')."""
+        """The lines that the patch adds ('+'), removes ('-') or leaves (' ')."""
         header = sign * 3 + " "
-        lines = self.diff.splitlines()
+        lines = self.diff.split("\n")
         return [line[1:] for line in lines if line.startswith(sign) and not line.startswith(header)]
 
     def problems(self):
@@ -117,9 +136,11 @@ class Patch:
             found.append(f"it changes {len(files)} files; one patch changes one upstream file")
         elif not re.fullmatch(rf"[a-z0-9-]+\.{re.escape(Path(files[0]).name)}\.patch", self.name):
             found.append(f"its name should be <feature>.{Path(files[0]).name}.patch")
-        if re.search(r"^(new file|deleted file|rename|old mode|GIT binary)", self.diff, re.MULTILINE):
+        if re.search(r"^(new file|deleted file|rename|old mode|GIT binary|Binary files)", self.diff, re.MULTILINE):
             found.append("it does more than change lines of a file; new files belong into our own folders")
-        if any(line != line.rstrip() for line in added):
+        # A file whose lines end in CR LF keeps them.
+        cr = "\r" if any(line.endswith("\r") for line in self.changed(" ")) else ""
+        if any(line.removesuffix(cr) != line.rstrip() for line in added):
             found.append("an added line ends in white space")
         if removed and "Removes" not in fields:
             found.append("it removes lines; say why in Removes, or only add lines")
@@ -159,13 +180,13 @@ class Queue:
             raise Failure(f"patches/series names {', '.join(missing)}, which is not there")
         if unlisted := sorted(present - set(names)):
             raise Failure(f"patches/series does not name {', '.join(unlisted)}")
-        return cls([Patch(name, (folder / name).read_text()) for name in names])
+        return cls([Patch(name, decoded((folder / name).read_bytes())) for name in names])
 
     def digest(self):
         """Changes when a patch or their order does."""
         digest = hashlib.sha256()
         for patch in self.patches:
-            digest.update(f"{patch.name}\n{patch.diff}\n".encode())
+            digest.update(encoded(f"{patch.name}\n{patch.diff}\n"))
         return digest.hexdigest()
 
     def files(self):
@@ -184,9 +205,10 @@ class Queue:
 
     def commit_all(self, folder, pristine, more_files=()):
         """Make folder a git repository: a commit with the pristine files, tagged base, then one per patch."""
-        git(folder, "init", "--quiet", "--initial-branch=queue")
-        git(folder, "config", "user.name", "patch queue")
-        git(folder, "config", "user.email", "patch-queue@localhost")
+        git(folder, "init", "--quiet", "--initial-branch=queue", "--template=")
+        # For whoever works there by hand.
+        for name, value in ({"user.name": "patch queue", "user.email": "patch-queue@localhost"} | GIT_CONFIG).items():
+            git(folder, "config", name, value)
         copy_files(pristine, folder, self.files() | set(more_files))
         git(folder, "add", "--all", "--force")
         git(folder, "commit", "--quiet", "--allow-empty", "--message=base")
@@ -235,13 +257,31 @@ def pristine_tree():
 def begin_edit(queue, tree, more_files=()):
     """Make build/patch-edit, with the queue on top of the files of tree; nothing is left of it if that fails."""
     if EDIT.exists():
-        raise Failure(f"{EDIT.relative_to(REPO)} exists: export it or remove it first")
-    EDIT.mkdir(parents=True)
+        raise Failure(f"{EDIT.relative_to(REPO)} exists: export it, or move it aside")
+    fresh = EDIT.with_name(f"{EDIT.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
     try:
-        queue.commit_all(EDIT, tree, more_files)
-    except Failure:
-        shutil.rmtree(EDIT)
-        raise
+        queue.commit_all(fresh, tree, more_files)
+        (fresh / BEGAN).mkdir()
+        for path in patch_files(PATCHES):
+            shutil.copyfile(path, fresh / BEGAN / path.name)
+        record_base(fresh)
+        fresh.rename(EDIT)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def commit_of(folder, name):
+    return git(folder, "rev-parse", f"{name}^{{commit}}").stdout.strip()
+
+
+def record_base(folder):
+    write_whole(folder / BEGAN / "base", commit_of(folder, "base"))
+
+
+def patch_files(folder):
+    return [folder / "series", *sorted(folder.glob("*.patch"))]
 
 
 def edit(paths):
@@ -250,15 +290,20 @@ def edit(paths):
     say("or add a commit whose message is <feature>.<file>.patch, an empty line and the header fields; then export.")
 
 
-def rebase(old, new):
-    """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase."""
+def rebase(old, new, moved):
+    """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase; moved: the new
+    names of files that have another one there."""
     queue = Queue.load()
     begin_edit(queue, old)
     git(EDIT, "checkout", "--quiet", "-B", "new-base", "base")
-    copy_files(new, EDIT, queue.files())
-    git(EDIT, "commit", "--quiet", "--all", "--allow-empty", "--message=base")
+    for name in moved:
+        (EDIT / name).unlink()
+    copy_files(new, EDIT, {moved.get(name, name) for name in queue.files()})
+    git(EDIT, "add", "--all", "--force")
+    git(EDIT, "commit", "--quiet", "--allow-empty", "--message=base")
     git(EDIT, "tag", "old-base", "base")
     git(EDIT, "tag", "--force", "base", "new-base")
+    record_base(EDIT)
     result = git(EDIT, "rebase", "--quiet", "--onto", "new-base", "old-base", "queue", check=False)
     if result.returncode != 0:
         patch = git(EDIT, "log", "-1", "--format=%s", "REBASE_HEAD", check=False).stdout.strip()
@@ -271,31 +316,91 @@ def rebase(old, new):
     say("the queue applies to the new base; write it back with: tools/patchqueue.py export")
 
 
-def export():
-    """Write the commits after the tag base to patches/, and the series in their order."""
+def check_edit():
+    """Fail unless the edit is complete: all of it committed to the branch queue, on top of the base, without merges."""
+    place = EDIT.relative_to(REPO)
     if not EDIT.is_dir():
         raise Failure("there is nothing to export: tools/patchqueue.py edit begins an edit")
+    if not (EDIT / BEGAN / "series").is_file():
+        raise Failure(f"{place} was not made by tools/patchqueue.py edit; move it aside")
+    for name in UNDER_WAY:
+        if (EDIT / ".git" / name).exists():
+            raise Failure(f"{place} has a {name.lower().removesuffix('_head')} under way: end it (git status says how)")
+    if git(EDIT, "symbolic-ref", "--quiet", "HEAD", check=False).stdout.strip() != "refs/heads/queue":
+        raise Failure(f"{place} is not on the branch queue, which is what is exported: git checkout queue")
     if git(EDIT, "status", "--porcelain").stdout.strip():
-        raise Failure(f"{EDIT.relative_to(REPO)} has changes that are not committed, or a rebase under way")
-    commits = git(EDIT, "rev-list", "--reverse", "base..queue").stdout.split()
+        raise Failure(f"{place} has changes that are not committed")
+    base = (EDIT / BEGAN / "base").read_text()
+    if commit_of(EDIT, "base") != base:
+        raise Failure(f"{place}: the tag base was moved; put it back: git tag --force base {base[:9]}")
+    if git(EDIT, "merge-base", "--is-ancestor", "base", "queue", check=False).returncode != 0:
+        raise Failure(f"{place}: the branch queue does not begin at the tag base")
+    if merges := git(EDIT, "rev-list", "--merges", "base..queue").stdout.split():
+        raise Failure(f"{place}: commit {merges[0][:9]} is a merge; a patch is a commit with one parent: git rebase base")
+
+
+def edited_patches():
+    """The patches that the commits after the tag base are, by name and in their order."""
     patches = {}
-    for commit in commits:
+    for commit in git(EDIT, "rev-list", "--reverse", "base..queue").stdout.split():
         name, _, header = git(EDIT, "log", "-1", "--format=%B", commit).stdout.strip().partition("\n\n")
-        if not re.fullmatch(r"[a-z0-9-]+\.[A-Za-z0-9_.]+\.patch", name):
+        if not NAME.fullmatch(name):
             raise Failure(f"commit {commit[:9]}: its first line, {name!r}, is not a patch's name")
         if name in patches:
             raise Failure(f"two commits are called {name}: squash them")
-        patches[name] = f"{header.strip()}\n---\n{exported(EDIT, commit)}"
+        diff = exported(EDIT, commit)
+        if not diff:
+            raise Failure(f"commit {commit[:9]}, {name}, changes nothing: drop it (git rebase -i base)")
+        patches[name] = f"{header.strip()}\n---\n{diff}"
+    return patches
+
+
+def export():
+    """Write the commits after the tag base to patches/, and the series in their order.
+
+    They are linted and applied first, in another folder. An export that was interrupted can be done again."""
+    check_edit()
+    new = {name: encoded(text) for name, text in edited_patches().items()}
     comments = [line for line in (PATCHES / "series").read_text().splitlines() if line.startswith("#")]
-    for path in PATCHES.glob("*.patch"):
-        if path.name not in patches:
-            path.unlink()
-    for name, text in patches.items():
-        (PATCHES / name).write_text(text)
-    (PATCHES / "series").write_text("\n".join([*comments, *patches]) + "\n")
-    Queue.load().lint()
-    shutil.rmtree(EDIT)
-    say(f"{len(patches)} patches written; see the change with: git diff patches")
+    new["series"] = encoded("\n".join([*comments, *new]) + "\n")
+    began = {path.name: path.read_bytes() for path in patch_files(EDIT / BEGAN)}
+    now = {path.name: path.read_bytes() for path in patch_files(PATCHES)}
+    changed = [name for name in sorted(now.keys() | began.keys())
+               if now.get(name) not in (began.get(name), new.get(name))]  # fmt: skip
+    if changed:
+        raise Failure(
+            f"patches/ has changed since the edit began: {', '.join(changed)}. Put it back as it was (git stash), export, "
+            "and merge the two (git stash pop)"
+        )
+    with tempfile.TemporaryDirectory(prefix="spillway-export-") as folder:
+        check_export(Path(folder), new)
+    for name, content in new.items():
+        if now.get(name) != content and name != "series":
+            write_whole(PATCHES / name, content)
+    write_whole(PATCHES / "series", new["series"])
+    gone = sorted(now.keys() - new.keys())
+    for name in gone:
+        (PATCHES / name).unlink()
+    aside = EDIT.with_name(f"{EDIT.name}.{time.strftime('%Y%m%d-%H%M%S')}")
+    EDIT.rename(aside)
+    say(f"{len(new) - 1} patches written; see the change with: git diff patches")
+    if gone:
+        say(f"removed, as no commit has their name: {', '.join(gone)}")
+    say(f"the edit is kept in {aside.relative_to(REPO)}")
+
+
+def check_export(folder, files):
+    """Fail unless these files of patches/ pass the lint and apply to the edit's base."""
+    queue_folder, base = folder / "patches", folder / "base"
+    queue_folder.mkdir()
+    for name, content in files.items():
+        (queue_folder / name).write_bytes(content)
+    queue = Queue.load(queue_folder)
+    queue.lint()
+    for name in queue.files():
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_bytes(encoded(git(EDIT, "show", f"base:{name}").stdout))
+    queue.apply(base)
 
 
 def check():
@@ -321,10 +426,11 @@ def run():
         commands.add_parser(name)
     commands.add_parser("edit").add_argument("paths", nargs="*", metavar="PATH")
     arguments = parser.parse_args()
-    if arguments.command == "edit":
-        edit(arguments.paths)
+    if arguments.command in ("edit", "export"):
+        with locked("patch-edit"):
+            edit(arguments.paths) if arguments.command == "edit" else export()
     else:
-        {"lint": lambda: Queue.load().lint(), "check": check, "export": export, "stats": stats}[arguments.command]()
+        {"lint": lambda: Queue.load().lint(), "check": check, "stats": stats}[arguments.command]()
 
 
 if __name__ == "__main__":

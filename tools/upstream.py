@@ -5,7 +5,8 @@
     upstream.py tree stock|fork    make build/<tree>/source what it should be; with --flavor, fail if there is no space
                                    for a build of this flavor that has not begun yet
     upstream.py rebase NEW         move the patch queue from the pinned base to NEW, an archive or an unpacked tree:
-                                   makes build/patch-edit, to be exported; --old OLD: the queue is one for OLD
+                                   makes build/patch-edit, to be exported; --old OLD: the queue is one for OLD;
+                                   --moved OLD=NEW: a file that has another name in NEW, where that is not found by itself
 
 build/stock/source is the unmodified base. build/fork/source is a copy of it with the patch queue applied and our
 mysql-test files linked in. A tree is written anew only when the base changes; when the patches change, only the files
@@ -453,26 +454,51 @@ def need_space_for_build(tree, flavor):
 
 
 def some_files(path, names, folder):
-    """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked."""
+    """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked. Of a name
+    that is not there, all files with the same last part."""
     base = users_base(path.expanduser().absolute())
     if base.path.is_dir():
         return base.path
+    lasts = {Path(name).name for name in names}
     with tarfile.open(base.path) as tar:
         for member in tar:
             name = member.name.partition("/")[2]
-            if member.isfile() and name in names:
+            if member.isfile() and Path(name).name in lasts and ".." not in Path(name).parts:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(tar.extractfile(member).read())
     return folder
 
 
-def rebase(old, new):
-    names = {"MYSQL_VERSION", *patchqueue.Queue.load().files()}
+def moved_files(tree, names, moved):
+    """Where in tree the files are that are not at their names, as {name: place}; moved has some that the user named."""
+    places = dict(moved)
+    for name in names:
+        if (tree / places.get(name, name)).is_file():
+            continue
+        found = [place for place, _ in entries(tree) if Path(place).name == Path(name).name]
+        if name in places or len(found) != 1:
+            where = f"; files of that name: {', '.join(found)}" if found else ""
+            raise Failure(f"the new base has no {places.get(name, name)}{where}. Say where it is now: --moved {name}=PLACE")
+        places[name] = found[0]
+        say(f"{name} is {found[0]} in the new base")
+    return places
+
+
+def rebase(old, new, moved):
+    queued = patchqueue.Queue.load().files()
+    names = {"MYSQL_VERSION", *queued, *moved.values()}
     with tempfile.TemporaryDirectory(prefix="spillway-rebase-") as folder:
         trees = [some_files(path, names, Path(folder) / which) for which, path in (("old", old), ("new", new))]
         for tree, path in zip(trees, (old, new), strict=True):
             version_of_tree(tree, path)
-        patchqueue.rebase(*trees)
+        patchqueue.rebase(*trees, moved_files(trees[1], queued, moved))
+
+
+def moved_file(text):
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise argparse.ArgumentTypeError(f"{text!r} is not OLD=NEW")
+    return old, new
 
 
 def run():
@@ -485,10 +511,11 @@ def run():
     move = commands.add_parser("rebase")
     move.add_argument("new", type=Path)
     move.add_argument("--old", type=Path)
+    move.add_argument("--moved", type=moved_file, action="append", default=[], metavar="OLD=NEW")
     arguments = parser.parse_args()
     with locked("source"):
         if arguments.command == "rebase":
-            rebase(arguments.old or pinned_base().path, arguments.new)
+            rebase(arguments.old or pinned_base().path, arguments.new, dict(arguments.moved))
             return
         base = obtain_base()
         if arguments.command == "fetch":

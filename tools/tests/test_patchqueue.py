@@ -1,5 +1,6 @@
 """The patch queue: what applies, what is refused, and that nothing is applied approximately."""
 
+import os
 import sys
 import tempfile
 import unittest
@@ -8,6 +9,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import patchqueue
+import upstream
 from common import Failure
 
 UPSTREAM = "storage/innobase/os/os0demo.cc"
@@ -212,7 +214,7 @@ class Edit(Folders):
             change.start()
             self.addCleanup(change.stop)
         load = patchqueue.Queue.load
-        change = mock.patch.object(patchqueue.Queue, "load", lambda: load(self.patches))
+        change = mock.patch.object(patchqueue.Queue, "load", lambda folder=self.patches: load(folder))
         change.start()
         self.addCleanup(change.stop)
         change = mock.patch.object(patchqueue, "pristine_tree", lambda: self.tree)
@@ -236,18 +238,213 @@ class Edit(Folders):
         self.assertIn("+  second();", (self.patches / "second.os0demo.cc.patch").read_text())
         self.assertEqual(len(patchqueue.Queue.load().patches), 2)
 
+    def commit(self, message, old="line 31\n", new="line 31\n  second();\n"):
+        file = self.edit / UPSTREAM
+        file.write_bytes(file.read_bytes().replace(old.encode(), new.encode()))
+        patchqueue.git(self.edit, "commit", "--quiet", "--all", f"--message={message}")
+
+    def files(self):
+        return {path.name: path.read_bytes() for path in self.patches.iterdir()}
+
+    def refused_and_kept(self, *words):
+        """Export refuses; patches/ and the edit stay as they are."""
+        before, head = self.files(), patchqueue.git(self.edit, "rev-parse", "HEAD").stdout
+        self.refused(patchqueue.export, *words)
+        self.assertEqual(self.files(), before)
+        self.assertEqual(patchqueue.git(self.edit, "rev-parse", "HEAD").stdout, head)
+
+    def conflict(self):
+        """A rebase that stops at a conflict."""
+        patchqueue.edit([])
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+        patchqueue.git(self.edit, "checkout", "--quiet", "-b", "other", "base")
+        self.commit("other", "line 31\n", "line 31\n  other();\n")
+        patchqueue.git(self.edit, "checkout", "--quiet", "queue")
+        patchqueue.git(self.edit, "rebase", "--quiet", "other", check=False)
+
+    def test_the_edit_is_kept_aside(self):
+        patchqueue.edit([])
+        patchqueue.export()
+        self.assertFalse(self.edit.exists())
+        [aside] = self.folder.glob("edit.*")
+        self.assertIn("  hook();", (aside / UPSTREAM).read_text())
+        patchqueue.edit([])
+
     def test_uncommitted_change_is_not_lost(self):
         patchqueue.edit([])
         (self.edit / UPSTREAM).write_text("half an edit\n")
-        self.refused(patchqueue.export, "not committed")
+        self.refused_and_kept("not committed")
         self.assertEqual((self.edit / UPSTREAM).read_text(), "half an edit\n")
         self.refused(lambda: patchqueue.edit([]), "exists")
+
+    def test_unfinished_rebase(self):
+        self.conflict()
+        self.refused_and_kept("rebase-merge under way")
+
+    def test_conflict_that_was_ended_with_a_commit(self):
+        self.conflict()
+        (self.edit / UPSTREAM).write_text("".join(f"{line}\n" for line in [*LINES, "resolved"]))
+        patchqueue.git(self.edit, "commit", "--quiet", "--all", "--message=resolved")
+        self.assertEqual(patchqueue.git(self.edit, "status", "--porcelain").stdout, "")
+        self.refused_and_kept("rebase-merge under way")
+
+    def test_work_on_another_branch(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "checkout", "--quiet", "-b", "mine")
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+        self.refused_and_kept("not on the branch queue")
+
+    def test_base_that_was_moved(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "tag", "--force", "base", "queue")
+        self.refused_and_kept("tag base was moved")
+
+    def test_merge(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "checkout", "--quiet", "-b", "mine", "base")
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+        patchqueue.git(self.edit, "checkout", "--quiet", "queue")
+        patchqueue.git(self.edit, "merge", "--quiet", "--no-edit", "mine")
+        self.refused_and_kept("is a merge")
+
+    def test_edit_that_was_killed_at_its_begin(self):
+        second = (self.patches / NAME).read_text().replace(UPSTREAM, "sql/other.cc")
+        (self.patches / "b.other.cc.patch").write_text(second)
+        (self.patches / "series").write_text(f"{NAME}\nb.other.cc.patch\n")
+        (self.tree / "sql").mkdir()
+        (self.tree / "sql/other.cc").write_text((self.tree / UPSTREAM).read_text())
+        before = self.files()
+        one = patchqueue.commit_one
+
+        def killed_at_the_second(folder, patch):
+            if patch.name != NAME:
+                os._exit(1)
+            one(folder, patch)
+
+        if (child := os.fork()) == 0:
+            patchqueue.commit_one = killed_at_the_second
+            patchqueue.edit([])
+        os.waitpid(child, 0)
+        self.refused(patchqueue.export, "nothing to export")
+        patchqueue.edit([])
+        patchqueue.export()
+        self.assertEqual(self.files(), before)
+
+    def test_patch_that_came_meanwhile(self):
+        patchqueue.edit([])
+        (self.patches / NAME).write_text(f"{HEADER}\nSize-Reason: pulled\n---\n{DIFF}")
+        self.refused_and_kept("has changed since the edit began", NAME)
+        (self.patches / NAME).write_text(f"{HEADER}\n---\n{DIFF}")
+        (self.patches / "new.os0demo.cc.patch").write_text("pulled")
+        self.refused_and_kept("new.os0demo.cc.patch")
+
+    def test_interrupted_export_can_be_done_again(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "commit", "--quiet", "--amend", f"--message=first.os0demo.cc.patch\n\n{HEADER}")
+        write, written = patchqueue.write_whole, []
+
+        def interrupted(path, content):
+            if written:
+                raise KeyboardInterrupt
+            written.append(path)
+            write(path, content)
+
+        with mock.patch.object(patchqueue, "write_whole", interrupted), self.assertRaises(KeyboardInterrupt):
+            patchqueue.export()
+        patchqueue.export()
+        self.assertEqual(sorted(self.files()), ["first.os0demo.cc.patch", "series"])
+
+    def test_patch_that_vanishes_is_named(self):
+        patchqueue.edit([])
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+        patchqueue.git(self.edit, "rebase", "--quiet", "--onto", "base", "queue~1", "queue")
+        said = []
+        with mock.patch.object(patchqueue, "say", said.append):
+            patchqueue.export()
+        self.assertIn(f"removed, as no commit has their name: {NAME}", said)
+
+    def test_bad_patch_changes_nothing(self):
+        patchqueue.edit([])
+        self.commit("second.os0demo.cc.patch\n\nDescription: no more than this")
+        self.refused_and_kept("second.os0demo.cc.patch", "lacks Why")
+
+    def test_commit_that_became_empty(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "commit", "--quiet", "--allow-empty", f"--message=second.os0demo.cc.patch\n\n{HEADER}")
+        self.refused_and_kept("changes nothing")
+
+    def test_binary_change(self):
+        patchqueue.edit([])
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}", "line 31\n", "line 31\n\0")
+        self.refused_and_kept("does more than change lines")
+
+    def test_lines_that_end_in_cr_lf(self):
+        self.write([f"{line}\r" for line in LINES])
+        (self.patches / NAME).unlink()
+        (self.patches / "series").write_text("")
+        patchqueue.edit([UPSTREAM])
+        self.commit(f"{NAME}\n\n{HEADER}", "line 31\r\n", "line 31\r\n  hook();\r\n")
+        patchqueue.export()
+        self.assertIn(b"+  hook();\r\n", (self.patches / NAME).read_bytes())
+        self.assertIn(b"line 31\r\n  hook();\r\nline 32\r\n", patchqueue.Queue.load().apply(self.tree)[UPSTREAM])
+
+    def test_other_encodings_and_separators(self):
+        (self.tree / UPSTREAM).write_bytes(b"".join(f"{line}\n".encode() for line in LINES[:32]) + b"\x0c\xe9 \x85\n")
+        patchqueue.edit([])
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+        patchqueue.export()
+        patched = patchqueue.Queue.load().apply(self.tree)[UPSTREAM]
+        self.assertTrue(patched.endswith(b"second();\nline 32\n\x0c\xe9 \x85\n"))
+
+    def test_name_with_a_hyphen(self):
+        (self.tree / "sql").mkdir()
+        (self.tree / "sql/my-file+x.cc").write_text((self.tree / UPSTREAM).read_text())
+        patchqueue.edit(["sql/my-file+x.cc"])
+        file = self.edit / "sql/my-file+x.cc"
+        file.write_text(file.read_text().replace("line 31\n", "line 31\n  second();\n"))
+        patchqueue.git(self.edit, "commit", "--quiet", "--all", f"--message=a-b.my-file+x.cc.patch\n\n{HEADER}")
+        patchqueue.export()
+        self.assertIn("a-b.my-file+x.cc.patch", self.files())
+
+    def test_users_git_configuration(self):
+        home = self.folder / "home"
+        (home / "git").mkdir(parents=True)
+        (home / "git/attributes").write_text("* text eol=crlf\n*.cc binary\n")
+        (home / "git/ignore").write_text("*\n")
+        with mock.patch.dict(os.environ, {"XDG_CONFIG_HOME": str(home), "GIT_DIR": "/nonexistent", "GIT_INDEX_FILE": "x"}):
+            patchqueue.edit([])
+            self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+            patchqueue.export()
+        self.assertIn(b"+  second();\n", self.files()["second.os0demo.cc.patch"])
+
+    def move(self):
+        """The new base has the file elsewhere."""
+        new = self.folder / "new"
+        (new / "storage/innobase/moved").mkdir(parents=True)
+        (new / "storage/innobase/moved/os0demo.cc").write_text("".join(f"{line}\n" for line in ["added", *LINES]))
+        return new
+
+    def test_rebase_to_a_moved_file(self):
+        new, place = self.move(), "storage/innobase/moved/os0demo.cc"
+        with mock.patch.object(upstream, "say"):
+            patchqueue.rebase(self.tree, new, upstream.moved_files(new, {UPSTREAM}, {}))
+        patchqueue.export()
+        self.assertEqual(patchqueue.Queue.load().files(), {place})
+        self.assertIn(b"hook();", patchqueue.Queue.load().apply(new)[place])
+
+    def test_where_a_moved_file_is_can_be_said(self):
+        new = self.move()
+        (new / "storage/innobase/os0demo.cc").touch()
+        self.refused(lambda: upstream.moved_files(new, {UPSTREAM}, {}), UPSTREAM, "moved/os0demo.cc", "--moved")
+        places = {UPSTREAM: "storage/innobase/moved/os0demo.cc"}
+        self.assertEqual(upstream.moved_files(new, {UPSTREAM}, places), places)
+        self.refused(lambda: upstream.moved_files(new, {UPSTREAM}, {UPSTREAM: "gone.cc"}), "gone.cc")
 
     def test_rebase_moves_the_hunk(self):
         new = self.folder / "new"
         (new / UPSTREAM).parent.mkdir(parents=True)
         (new / UPSTREAM).write_text("".join(f"{line}\n" for line in ["added", "upstream", *LINES]))
-        patchqueue.rebase(self.tree, new)
+        patchqueue.rebase(self.tree, new, {})
         patchqueue.export()
         self.assertIn("@@ -20,6 +20,7 @@", (self.patches / NAME).read_text())
         self.assertIn(b"hook();", patchqueue.Queue.load().apply(new)[UPSTREAM])
@@ -257,7 +454,7 @@ class Edit(Folders):
         (new / UPSTREAM).parent.mkdir(parents=True)
         changed = [line.replace("line 20", "renamed 20").replace("line 21", "renamed 21") for line in LINES]
         (new / UPSTREAM).write_text("".join(f"{line}\n" for line in changed))
-        self.refused(lambda: patchqueue.rebase(self.tree, new), "conflicts", "rebase --continue")
+        self.refused(lambda: patchqueue.rebase(self.tree, new, {}), "conflicts", "rebase --continue")
 
 
 if __name__ == "__main__":

@@ -461,7 +461,7 @@ class Rebase(Trees):
         make_archive(self.new, files=moved)
 
     def test_to_an_archive(self):
-        upstream.rebase(self.archive, self.new)
+        upstream.rebase(self.archive, self.new, {})
         self.assertEqual((self.build / "patch-edit" / UPSTREAM).read_text().splitlines()[21], "  hook();")
 
     def test_to_a_tree_when_the_build_has_met_it_already(self):
@@ -470,16 +470,16 @@ class Rebase(Trees):
         upstream.unpack(self.new, tree)
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
             self.refused(self.fork, NAME, "belongs at 19", "upstream.py rebase")
-        upstream.rebase(upstream.pinned_base().path, tree)
+        upstream.rebase(upstream.pinned_base().path, tree, {})
         self.assertEqual((self.build / "patch-edit" / UPSTREAM).read_text().splitlines()[21], "  hook();")
 
     def test_a_queue_for_another_base_leaves_nothing(self):
-        self.refused(lambda: upstream.rebase(self.new, self.archive), NAME)
+        self.refused(lambda: upstream.rebase(self.new, self.archive, {}), NAME)
         self.assertFalse((self.build / "patch-edit").exists())
 
     def test_not_9_7(self):
         make_archive(self.new, version=(8, 4))
-        self.refused(lambda: upstream.rebase(self.archive, self.new), "8.4.2")
+        self.refused(lambda: upstream.rebase(self.archive, self.new, {}), "8.4.2")
 
 
 class Pin(unittest.TestCase):
