@@ -26,15 +26,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
 import data
 import ddl
 import verdict
-from common import BUILD, DIES_WITH_US, REPO, Failure, flocked, main, name_outside, say
+from common import BUILD, DIES_WITH_US, REPO, Failure, main, say
 from instance import DATABASE, Instance, identify
+from resources import temporary_folder
 
 from storage import SECTOR_BYTES, Storage, need_root
 
 CONFIGURATIONS = REPO / "powercut/configurations.toml"
 SCRIPT = REPO / "powercut/transfers.lua"
 # The media are in memory: a thousand cuts shall not wear a disk, nor wait for it.
-FOLDER = Path("/dev/shm") / name_outside("powercut", REPO)
+MEMORY = Path("/dev/shm")
 PROGRAM = BUILD / "fork/release/runtime_output_directory/mysqld"
 # When the power goes, in turn by the seed: at a write during the load, right after the server has acknowledged a DDL
 # statement, or within seconds after a clean restart.
@@ -44,8 +45,6 @@ MAX_RESTART_SECONDS = 2.0
 DDL_SECONDS = 60
 # In one cut of three right after DDL it goes at a write that follows, soon.
 MAX_WRITES_AFTER_DDL = 30
-# Of the first configuration; the others have the next ones.
-PORT = 13890
 CLIENTS = 8
 # The load runs for some of that time, then the power is cut at one of so many writes of a page or more: in the middle
 # of what a round of flushing writes, which moments at random would seldom meet.
@@ -122,11 +121,10 @@ class Keyring:
 class Cases:
     """The cuts of one configuration."""
 
-    def __init__(self, name, configuration, how, port, server=PROGRAM):
+    def __init__(self, name, configuration, how, parent, server=PROGRAM):
         self.name = name
         self.how = how
-        self.port = port
-        self.folder = FOLDER / name
+        self.folder = parent / name
         self.keyring = Keyring(self.folder / "server", server)
         self.options = configuration["options"] | {"plugin_dir": self.keyring.plugins}
         self.sector_bytes = configuration.get("sector_bytes", SECTOR_BYTES)
@@ -142,7 +140,7 @@ class Cases:
         return Storage(self.folder / name, self.kind, *self.fixture_options, sector_bytes=self.sector_bytes)
 
     def instance(self, storage, program=None):
-        return Instance(program or self.with_keyring, storage.mount / "data", storage.folder, self.port, START_SECONDS)
+        return Instance(program or self.with_keyring, storage.mount / "data", storage.folder, START_SECONDS)
 
     def sysbench(self, instance):
         options = {"acknowledged": self.places, "threads": CLIENTS, "time": 0, "compressed": "rows" in self.compression}
@@ -300,10 +298,10 @@ def wait_for_cut(storage):
         time.sleep(0.005)
 
 
-def run_configuration(name, configuration, port, arguments, out):
+def run_configuration(name, configuration, folder, arguments, out):
     """Cut as often as asked for, where pages have to be lost until one is; gives whether that is what came of it."""
-    cases = Cases(name, configuration, arguments.how, port, arguments.server)
-    cases.folder.mkdir(parents=True, exist_ok=True)
+    cases = Cases(name, configuration, arguments.how, folder, arguments.server)
+    cases.folder.mkdir()
     loses = configuration["loses"]
     if loses == "pages" and arguments.how == "kill":
         # Direct I/O that has begun is ended, whatever becomes of the process.
@@ -342,21 +340,19 @@ def run(arguments):
     names = arguments.configuration or list(configurations)
     if unknown := set(names) - set(configurations):
         raise Failure(f"{CONFIGURATIONS} has no {', '.join(sorted(unknown))}")
-    FOLDER.mkdir(exist_ok=True)
     with (
-        flocked(FOLDER, "cuts the power"),
+        temporary_folder(MEMORY) as folder,
         open(arguments.output or os.devnull, "a") as out,
         concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool,
     ):
-        runs = {name: pool.submit(run_configuration, name, configurations[name], PORT + i, arguments, out)
-                for i, name in enumerate(names)}  # fmt: skip
+        runs = {name: pool.submit(run_configuration, name, configurations[name], folder, arguments, out)
+                for name in names}  # fmt: skip
         try:
             wrong = [name for name, is_as_it_has_to_be in runs.items() if not is_as_it_has_to_be.result()]
         except BaseException:
             STOPPING.set()
             pool.shutdown(cancel_futures=True)
             raise
-    shutil.rmtree(FOLDER)
     if wrong:
         raise Failure(f"not what has to come of it: {', '.join(wrong)}")
 

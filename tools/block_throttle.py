@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from common import Failure, Skip
+from resources import identity, recorded
 
 CGROUPS = Path("/sys/fs/cgroup")
 BLOCK_DEVICES = Path("/sys/dev/block")
@@ -114,12 +115,13 @@ def lift(device, root=CGROUPS):
 def disk_throttled(root, device, files):
     """While this lasts, a whole disk is throttled in version 1: in the root group, for what is in no other group."""
     lift(device, root)
-    try:
-        for name, text in files.items():
-            write(root / "blkio" / name, text)
-        yield
-    finally:
-        lift(device, root)
+    with recorded("throttle", path=device, device=device, files=[str(root / "blkio" / name) for name in files]):
+        try:
+            for name, text in files.items():
+                write(root / "blkio" / name, text)
+            yield
+        finally:
+            lift(device, root)
 
 
 @contextlib.contextmanager
@@ -148,17 +150,18 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
         try:
             group.mkdir()
         except OSError as error:
-            raise Failure(f"{group} cannot be made: {error.strerror}; a killed test may have left it") from error
-        try:
-            for name, text in files.items():
-                write(group / name, text)
-            write(group / "cgroup.procs", str(process_id))
-            yield
-        finally:
-            for number in (group / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):
-                    (before / "cgroup.procs").write_text(number)
-            remove_group(group)
+            raise Failure(f"{group} cannot be made: {error.strerror}") from error
+        with recorded("group", path=str(group), identity=identity(group)):
+            try:
+                for name, text in files.items():
+                    write(group / name, text)
+                write(group / "cgroup.procs", str(process_id))
+                yield
+            finally:
+                for number in (group / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(OSError):
+                        (before / "cgroup.procs").write_text(number)
+                remove_group(group)
 
 
 def remove_group(group):
@@ -172,11 +175,3 @@ def remove_group(group):
             if time.monotonic() > deadline:
                 return
         time.sleep(0.1)
-
-
-def remove_leftovers(root=CGROUPS):
-    """Remove the groups of processes that are no more: a tool that was killed has left them."""
-    for parent in (root, root / "blkio"):
-        for group in parent.glob(f"{GROUP_PREFIX}*"):
-            if not Path("/proc", group.name.removeprefix(GROUP_PREFIX)).exists():
-                remove_group(group)

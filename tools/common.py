@@ -2,13 +2,14 @@
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import json
 import os
+import re
 import signal
-import socket
+import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
@@ -16,10 +17,16 @@ BUILD = REPO / "build"
 PATCHES = REPO / "patches"
 # Before a command: it does not outlive this process, however that ends. setpriv is part of util-linux.
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+# The same of a command that has something to set back when it ends.
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
 class Failure(Exception):
     """An expected failure: its text says what happened and what to do about it."""
+
+
+class Ended(KeyboardInterrupt):
+    """A signal has ended this tool. As an interrupt it passes what catches errors, such as a runner of tests."""
 
 
 class Skip(Exception):
@@ -30,28 +37,69 @@ def say(text):
     print(f"spillway: {text}", flush=True)
 
 
+# While a child is being started a signal waits: who is to be ended is not known yet.
+HELD = {"holds": False, "number": None}
+
+
 def end_by_signal(number, _):
+    if HELD["holds"]:
+        HELD["number"] = number
+        return
     # A terminal that is closed sends two: the second would end what the first has begun to set back.
     for other in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(other, signal.SIG_IGN)
-    sys.exit(128 + number)
+    raise Ended(128 + number)
+
+
+def take_signals():
+    """From now on SIGTERM and SIGHUP end this process as an exception does."""
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        # Under nohup it stays ignored.
+        if signal.getsignal(end) is not signal.SIG_IGN:
+            signal.signal(end, end_by_signal)
+
+
+@contextlib.contextmanager
+def child(command, **options):
+    """A process that has something to set back when it ends. The context waits for its end; an exception, as a signal
+    is, ends it first."""
+    HELD["holds"] = True
+    try:
+        process = subprocess.Popen([*ENDS_WITH_US, *command], stdin=subprocess.DEVNULL, **options)
+    finally:
+        HELD["holds"] = False
+    with process:
+        try:
+            if HELD["number"]:
+                end_by_signal(HELD["number"], None)
+            yield process
+            process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
 
 
 def main(function, *arguments):
     """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
 
-    SIGTERM and SIGHUP end the tool as an exception, so that what it has changed for a time is set back."""
-    for end in (signal.SIGTERM, signal.SIGHUP):
-        # Under nohup it stays ignored.
-        if signal.getsignal(end) is not signal.SIG_IGN:
-            signal.signal(end, end_by_signal)
+    SIGTERM and SIGHUP end the tool as an exception, so that what it has changed for a time is set back. What tools have
+    left that were killed is released first."""
+    # It needs this module.
+    import resources
+
+    take_signals()
     try:
+        check_path(REPO)
+        resources.release()
         function(*arguments)
     except (Failure, OSError, ValueError) as failure:
         print(f"spillway: error: {failure}", file=sys.stderr)
         sys.exit(1)
     except Skip as skip:
         print(f"spillway: skipped: {skip}")
+    except Ended as ended:
+        sys.exit(ended.args[0])
     except KeyboardInterrupt:
         print("spillway: interrupted; run the same command again to go on", file=sys.stderr)
         sys.exit(130)
@@ -71,8 +119,8 @@ def sha256_of(path, progress=None):
 
 
 def write_whole(path, content):
-    """Write a file, text or bytes, so that its name has the old content or the new, also when the disk is full or the power
-    goes."""
+    """Write a file, text or bytes, so that its name has the old content or the new, also if the disk is full or the
+    power goes."""
     fresh = path.with_name(f"{path.name}.new")
     try:
         with open(fresh, "wb") as file:
@@ -85,7 +133,7 @@ def write_whole(path, content):
 
 
 def read_record(path):
-    """The JSON object in a file that a tool has written for itself; an empty one if the file is absent or unreadable."""
+    """The JSON object in a file that a tool has written for itself; an empty one if it is absent or cannot be read."""
     try:
         found = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
@@ -93,9 +141,11 @@ def read_record(path):
     return found if isinstance(found, dict) else {}
 
 
-def name_outside(what, path):
-    """The name of a folder outside of the checkout, which no other checkout has, for what is in this path."""
-    return f"spillway-{what}-{zlib.crc32(os.fsencode(path)):08x}"
+def check_path(path):
+    """Fail if a path has characters that end a word or a value in CMake's, Make's or a server's files."""
+    if found := sorted(set(re.findall(r"[^\w./+@%~=,-]", str(path), re.ASCII))):
+        raise Failure(f"the path {path} has characters that some of the tools take for something else: "
+                      f"{' '.join(map(repr, found))}; use another path, of letters, digits and ._+-")  # fmt: skip
 
 
 def need_space(directory, needed_bytes, purpose):
@@ -109,15 +159,22 @@ def need_space(directory, needed_bytes, purpose):
         )
 
 
-def port_is_free(port):
-    """Whether a server can listen on this port of 127.0.0.1."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+@functools.cache
+def ignores_login_paths(client):
+    """Whether a client can be told not to read ~/.mylogin.cnf. MariaDB's cannot, and do not read it."""
+    command = [client, "--no-defaults", "--no-login-paths", "--version"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def client_command(client, socket, *options, defaults=None):
+    """The command of a client that connects to this socket, and to nothing else that its user has configured: a MySQL
+    client takes host and password of ~/.mylogin.cnf also with --no-defaults. defaults: a file of options to be read."""
+    begin = [client, f"--defaults-file={defaults}" if defaults else "--no-defaults"]
+    if ignores_login_paths(client):
+        begin.append("--no-login-paths")
+    else:
+        begin = ["env", f"MYSQL_TEST_LOGIN_FILE={os.devnull}", *begin]
+    return [*map(str, begin), "--protocol=SOCKET", f"--socket={socket}", *options]
 
 
 def error_log_tail(path, begin=0):
@@ -130,7 +187,8 @@ def error_log_tail(path, begin=0):
 
 @contextlib.contextmanager
 def flocked(path, waiting_for):
-    """Hold the lock of a folder, or of a file, which is created; say what is waited for if another process holds it."""
+    """Hold the lock of a folder, or of a file, which is created; say what is waited for if another process holds it.
+    Gives the file descriptor: a process that inherits it holds the lock, too."""
     file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
     try:
         try:
@@ -138,7 +196,7 @@ def flocked(path, waiting_for):
         except BlockingIOError:
             say(f"another command {waiting_for}; waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file
     finally:
         os.close(file)
 
@@ -147,5 +205,5 @@ def flocked(path, waiting_for):
 def locked(name):
     """Hold build/<name>.lock, so that two commands in one checkout do not write the same tree."""
     BUILD.mkdir(exist_ok=True)
-    with flocked(BUILD / f"{name}.lock", f"works on {name} in this checkout"):
-        yield
+    with flocked(BUILD / f"{name}.lock", f"works on {name} in this checkout") as lock:
+        yield lock

@@ -16,10 +16,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from common import BUILD, REPO, Failure, Skip, flocked, main, name_outside, say
+import resources
+from common import BUILD, REPO, Failure, Skip, child, flocked, main, say
 
 sys.path.insert(0, str(REPO / "bench/runner"))
 import filesystem
@@ -45,36 +45,20 @@ RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass
 
 def alone(what):
     """A context in which no other process of this user does the same, in whatever checkout."""
-    path = Path(tempfile.gettempdir()) / f"spillway-{what}.{os.getuid()}.lock"
-    return flocked(path, f"of this kind ({what}) runs on this machine")
+    return flocked(resources.records_folder() / f"{what}.lock", f"of this kind ({what}) runs on this machine")
 
 
 @contextlib.contextmanager
 def room_for_aio():
-    """Raise fs.aio-max-nr, and set it back whatever happens. Alone: the next process would take the raised limit for
-    the machine's own."""
-    with alone("aio-max-nr"), raised_aio_max_nr():
+    """Raise fs.aio-max-nr while the context lasts. Alone: another process would take the raised limit for the
+    machine's own."""
+    with alone("aio-max-nr"), contextlib.ExitStack() as stack:
+        try:
+            if int(AIO_MAX_NR.read_text()) < AIO_ROOM:
+                stack.enter_context(resources.setting(AIO_MAX_NR, str(AIO_ROOM)))
+        except OSError as error:
+            say(f"fs.aio-max-nr cannot be raised ({error.strerror}): tests that need it are skipped")
         yield
-
-
-@contextlib.contextmanager
-def raised_aio_max_nr():
-    try:
-        before = AIO_MAX_NR.read_text()
-        if int(before) >= AIO_ROOM:
-            before = None
-        else:
-            AIO_MAX_NR.write_text(str(AIO_ROOM))
-    except OSError as error:
-        say(f"fs.aio-max-nr cannot be raised ({error.strerror}): tests that need it are skipped")
-        before = None
-    if before is None:
-        yield
-        return
-    try:
-        yield
-    finally:
-        AIO_MAX_NR.write_text(before)
 
 
 @contextlib.contextmanager
@@ -84,9 +68,9 @@ def storage_for_tests(arguments):
     if not any("spillway" in argument for argument in arguments):
         yield {}
         return
-    with tempfile.TemporaryDirectory(prefix="spw-mtr-", dir="/var/tmp") as folder, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         try:
-            place = stack.enter_context(filesystem.mounted(filesystem.DIRECTFS, "512M", Path(folder)))
+            place = stack.enter_context(filesystem.mounted(filesystem.DIRECTFS, "512M", "/var/tmp"))
         except (Skip, Failure) as why:
             say(f"no directFS: {why}; tests that need one are skipped")
             yield {}
@@ -140,14 +124,18 @@ def read_list(path, long):
     return [words[0] for words in lines if words and (long or "long" not in words[1:])]
 
 
-def not_as_root():
-    """The words ahead of a command that has it run as somebody else than root: none if this is somebody else.
+def apart():
+    """The words ahead of a command that has it run apart from the machine: None if that is not allowed here.
 
-    In a user namespace of its own the command is nobody, and root's files are its own. None if that is not allowed.
+    It has a network of its own, because the servers of mysql-test-run listen on TCP, and their root has no password. It
+    is not root: some of upstream's tests do not run as root. In its user namespace root's files are its own.
     """
-    if os.geteuid() != 0:
-        return []
-    words = ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
+    root = os.geteuid() == 0
+    user, group = (65534, 65534) if root else (os.geteuid(), os.getegid())
+    words = [
+        "unshare", "--net", *([] if root else ["--map-root-user"]), "sh", "-c", 'ip link set lo up && exec "$@"', "sh",
+        "unshare", f"--map-user={user}", f"--map-group={group}",
+    ]  # fmt: skip
     try:
         subprocess.run([*words, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
@@ -155,14 +143,20 @@ def not_as_root():
     return words
 
 
-def fresh_vardir(build):
-    """A new folder for servers and logs, in memory where there is room."""
+def folder_of_servers():
+    """Where servers and their logs are: in memory where there is room."""
     shm = Path("/dev/shm")
     in_memory = shm.is_dir() and shutil.disk_usage(shm).free > VARDIR_BYTES
-    vardir = (shm if in_memory else BUILD) / name_outside("mtr", BUILD / build)
-    shutil.rmtree(vardir, ignore_errors=True)
-    vardir.mkdir()
-    return vardir
+    BUILD.mkdir(exist_ok=True)
+    return resources.temporary_folder(shm if in_memory else BUILD)
+
+
+def keep_logs(vardir, build):
+    """Of failed tests, what the servers have logged."""
+    kept = BUILD / "test-logs" / f"mtr-{build.replace('/', '-')}"
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(vardir / "log", kept, symlinks=True, ignore=shutil.ignore_patterns("data"))
+    say(f"logs of the failed tests: {kept}")
 
 
 def run_mtr(build, arguments, log=None):
@@ -171,9 +165,11 @@ def run_mtr(build, arguments, log=None):
     if not (folder / "mysql-test-run.pl").exists():
         raise Failure(f"build/{build} has no server: make server")
     tally = Tally()
-    words = not_as_root()
+    words = apart()
     if words is None:
+        say("no network namespace: the servers of mysql-test-run can be reached by other users of this machine")
         words = []
+    if words == [] and os.geteuid() == 0:
         tally.skipped = {test: "it does not run as root" for test in arguments if test in NOT_AS_ROOT}
         arguments = [argument for argument in arguments if argument not in NOT_AS_ROOT]
         if tally.skipped and not arguments:
@@ -181,21 +177,22 @@ def run_mtr(build, arguments, log=None):
     # Some of our tests take the AIO requests of the whole machine, which would lower the servers of another run.
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone("mysql-test-run"))
-        vardir = fresh_vardir(build)
+        vardir = stack.enter_context(folder_of_servers())
         # Servers wait for most of a test; those of other builds need the processors.
         workers = os.cpu_count() * (2 if build.endswith("/release") else 1)
         command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}", f"--parallel={workers}", "--force",
                    "--max-test-fail=0", "--retry=0", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
         out = stack.enter_context(open(log, "w")) if log else sys.stdout
         storage = stack.enter_context(storage_for_tests(arguments))
-        process = stack.enter_context(
-            subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", stdin=subprocess.DEVNULL, env=os.environ | storage)
-        )  # fmt: skip
+        process = stack.enter_context(child(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                            text=True, errors="replace", env=os.environ | storage))  # fmt: skip
         for line in process.stdout:
             tally.line(line)
             out.write(line)
             out.flush()
+        process.wait()
+        if tally.failed:
+            keep_logs(vardir, build)
     if process.returncode != 0 and not tally.failed:
         raise Failure(f"mysql-test-run ended with status {process.returncode} and no failed test" +
                       (f"; see {log}" if log else ""))  # fmt: skip

@@ -62,8 +62,8 @@ def git(folder, *arguments, check=True, text=None):
         environment[f"GIT_{role}_NAME"] = "patch queue"
         environment[f"GIT_{role}_EMAIL"] = "patch-queue@localhost"
     options = [word for name, value in GIT_CONFIG.items() for word in ("-c", f"{name}={value}")]
-    result = subprocess.run(["git", *options, *arguments], cwd=folder, env=environment, capture_output=True, check=False,
-                            input=None if text is None else encoded(text))  # fmt: skip
+    result = subprocess.run(["git", *options, *arguments], cwd=folder, env=environment, capture_output=True,
+                            check=False, input=None if text is None else encoded(text))  # fmt: skip
     result.stdout, result.stderr = decoded(result.stdout), decoded(result.stderr)
     if check and result.returncode != 0:
         raise Failure(f"git {' '.join(arguments)} in {folder}: {result.stderr.strip() or result.stdout.strip()}")
@@ -291,8 +291,8 @@ def edit(paths):
 
 
 def rebase(old, new, moved):
-    """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase; moved: the new
-    names of files that have another one there."""
+    """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase; moved has the
+    new names of files that are called otherwise there."""
     queue = Queue.load()
     begin_edit(queue, old)
     git(EDIT, "checkout", "--quiet", "-B", "new-base", "base")
@@ -336,7 +336,7 @@ def check_edit():
     if git(EDIT, "merge-base", "--is-ancestor", "base", "queue", check=False).returncode != 0:
         raise Failure(f"{place}: the branch queue does not begin at the tag base")
     if merges := git(EDIT, "rev-list", "--merges", "base..queue").stdout.split():
-        raise Failure(f"{place}: commit {merges[0][:9]} is a merge; a patch is a commit with one parent: git rebase base")
+        raise Failure(f"{place}: commit {merges[0][:9]} is a merge; a patch is a commit with one parent")
 
 
 def edited_patches():
@@ -369,8 +369,8 @@ def export():
                if now.get(name) not in (began.get(name), new.get(name))]  # fmt: skip
     if changed:
         raise Failure(
-            f"patches/ has changed since the edit began: {', '.join(changed)}. Put it back as it was (git stash), export, "
-            "and merge the two (git stash pop)"
+            f"patches/ has changed since the edit began: {', '.join(changed)}. Put it back as it was (git stash), "
+            "export, and merge the two (git stash pop)"
         )
     with tempfile.TemporaryDirectory(prefix="spillway-export-") as folder:
         check_export(Path(folder), new)

@@ -6,24 +6,39 @@
     server.py stop     stop it, if it runs
     server.py status   say whether it runs
 
-The server is the release build of this checkout. It listens on a socket below var/ and on a port of 127.0.0.1 that
-follows from the path of var/ and was free when var/ was made; var/my.cnf is written once and then yours to edit.
+The server is the release build of this checkout. It listens on a socket below var/, which only its user can enter, and
+its root has a password, which is in var/my.cnf. Where root runs this, the server is the process of another user.
+var/my.cnf is written once and then yours to edit.
 """
 
 import argparse
 import json
 import os
+import pwd
 import re
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 
-from common import BUILD, REPO, Failure, error_log_tail, flocked, main, need_space, port_is_free, say
+from common import (
+    BUILD,
+    REPO,
+    Failure,
+    check_path,
+    client_command,
+    error_log_tail,
+    flocked,
+    main,
+    need_space,
+    read_record,
+    say,
+    write_whole,
+)  # fmt: skip
 
 VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").absolute()
 DATA = VAR / "data"
@@ -35,8 +50,8 @@ PROGRAMS = BUILD / "fork/release/runtime_output_directory"
 WORKLOAD = REPO / "bench/workloads/insert12.lua"
 DATABASE = "insert12"
 ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-FIRST_PORT = 13970
-PORTS = 1000
+# Of the short load; it may do what it needs in its database only.
+LOAD_USER = "spillway_load"
 # A new data directory with its redo logs takes about 200 MiB; the short load adds what 20 s can write.
 DATA_BYTES = 2 << 30
 START_SECONDS = 120
@@ -45,15 +60,14 @@ STOP_SECONDS = 300
 SOCKET_PATH_BYTES = 107
 
 CONFIG_TEXT = """\
-# A development server of Spillway; see README.md for the variables that are Spillway's own. Its root has no password:
-# whoever can log in to this machine can use it.
+# A development server of Spillway; see README.md for the variables that are Spillway's own. It listens on a socket in
+# this folder, which only its user can enter. For TCP, set bind_address and port in the place of skip_networking.
 [mysqld]
-{user}datadir = {data}
+datadir = {data}
 socket = {socket}
 pid_file = {pid_file}
 log_error = {error_log}
-bind_address = 127.0.0.1
-port = {port}
+skip_networking
 
 # Spillway: native asynchronous I/Os that each I/O thread can have pending. Stock has 256 and no way to change it.
 # 32 to 4096; the kernel needs room for threads x depth in fs.aio-max-nr, or a smaller depth is used with a warning.
@@ -68,6 +82,7 @@ innodb_redo_log_capacity = 256M
 [client]
 socket = {socket}
 user = root
+password = {password}
 """
 
 
@@ -79,7 +94,7 @@ def program(name):
 
 
 def setting(name):
-    """A setting of [mysqld] in var/my.cnf."""
+    """A setting in var/my.cnf."""
     found = re.search(rf"^{name}[ \t]*=[ \t]*([^#\s]+)", CONFIG.read_text(), re.MULTILINE)
     if not found:
         raise Failure(f"{CONFIG} has no setting {name}")
@@ -106,6 +121,7 @@ def running():
 
 def check_var():
     """Refuse a var/ that something else made; say what of ours is there."""
+    check_path(VAR)
     if not VAR.exists() or not any(VAR.iterdir()):
         return
     if not MARKER.exists():
@@ -113,11 +129,10 @@ def check_var():
             f"{VAR} has files and was not made by this command; it may belong to another server. Move it away, or name "
             "another place: SPILLWAY_VAR=<folder> make run"
         )
-    try:
-        home = json.loads(MARKER.read_text())["home"]
-    except (ValueError, KeyError) as error:
-        raise Failure(f"{MARKER} is damaged ({error}); if {VAR} was made by this command, write it anew: "
-                      f'{json.dumps({"home": str(VAR)})}') from error  # fmt: skip
+    home = read_record(MARKER).get("home")
+    if home is None:
+        raise Failure(f"{MARKER} is damaged; if {VAR} was made by this command, write it anew: "
+                      f'{json.dumps({"home": str(VAR)})}')  # fmt: skip
     if home != str(VAR):
         raise Failure(
             f"{VAR} was made as {home}, and its my.cnf names that place. Move it back, or move it away and start anew"
@@ -125,25 +140,15 @@ def check_var():
 
 
 def make_config():
-    # Two clones that never run at the same time get different ports, too.
-    offset = zlib.crc32(os.fsencode(VAR)) % PORTS
-    ports = [FIRST_PORT + (offset + i) % PORTS for i in range(PORTS)]
-    port = next((port for port in ports if port_is_free(port)), None)
-    if port is None:
-        raise Failure(f"no port from {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 is free")
     path = VAR / "mysqld.sock"
     if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
         raise Failure(
             f"the socket's path {path} is longer than the {SOCKET_PATH_BYTES} bytes that the system allows; name a "
             "shorter place: SPILLWAY_VAR=<folder> make run"
         )
-    text = CONFIG_TEXT.format(
-        user="user = root\n" if os.geteuid() == 0 else "",
-        data=DATA, socket=path, pid_file=PID_FILE, error_log=ERROR_LOG, port=port,
-    )  # fmt: skip
-    fresh = CONFIG.with_suffix(".new")
-    fresh.write_text(text)
-    fresh.rename(CONFIG)
+    text = CONFIG_TEXT.format(data=DATA, socket=path, pid_file=PID_FILE, error_log=ERROR_LOG,
+                              password=secrets.token_urlsafe(24))  # fmt: skip
+    write_whole(CONFIG, text)
 
 
 def error_log_size():
@@ -154,25 +159,35 @@ def initialise():
     """Fill var/: marker, configuration, data directory. What is there already is kept."""
     if not MARKER.exists():
         need_space(VAR, DATA_BYTES, "the data directory")
-        MARKER.write_text(json.dumps({"home": str(VAR)}))
+        write_whole(MARKER, json.dumps({"home": str(VAR)}))
     if not CONFIG.exists():
         make_config()
     if not DATA.exists():
         say(f"initialising {DATA}")
         fresh = VAR / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
-        command = [program("mysqld"), f"--defaults-file={CONFIG}", f"--datadir={fresh}", "--initialize-insecure"]
+        accounts = VAR / "accounts.sql"
+        write_whole(accounts, f"ALTER USER root@localhost IDENTIFIED BY '{setting('password')}';\n")
+        command = [program("mysqld"), f"--defaults-file={CONFIG}", f"--datadir={fresh}", f"--init-file={accounts}",
+                   "--initialize-insecure"]  # fmt: skip
         log_begin = error_log_size()
-        if subprocess.run(command, check=False).returncode != 0:
+        failed = subprocess.run(command, check=False).returncode != 0
+        accounts.unlink()
+        if failed:
             shutil.rmtree(fresh, ignore_errors=True)
             why = error_log_tail(ERROR_LOG, log_begin)
             raise Failure(f"the data directory could not be initialised; {ERROR_LOG} says:\n{why}")
         fresh.rename(DATA)
 
 
-def client(*arguments):
-    command = [program("mysql"), f"--defaults-file={CONFIG}", "--batch", "--skip-column-names", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_client(*arguments, text=None):
+    command = client_command(program("mysql"), setting("socket"), "--batch", "--skip-column-names", *arguments,
+                             defaults=CONFIG)  # fmt: skip
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def client(statements, *arguments):
+    result = run_client(*arguments, text=statements)
     if result.returncode != 0:
         raise Failure(f"the server answers: {result.stderr.strip()}")
     return result.stdout
@@ -180,8 +195,7 @@ def client(*arguments):
 
 def answers():
     """Whether the server answers us, if only to say that root's password is another one."""
-    command = [program("mysql"), f"--defaults-file={CONFIG}", "-e", "SELECT 1"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = run_client("-e", "SELECT 1")
     return result.returncode == 0 or "Access denied" in result.stderr
 
 
@@ -190,10 +204,34 @@ def var_locked():
     return flocked(VAR, f"starts or stops the server of {VAR}")
 
 
+def give_up_root(makes_var):
+    """Where root runs this tool, go on as another user, before anything below var/ is read or started: the owner of the
+    checkout or, if that is root, nobody. Whoever is root in a server that runs as root is root of the machine."""
+    if os.geteuid() != 0:
+        return
+    owner = REPO.stat().st_uid
+    user = pwd.getpwuid(owner) if owner else pwd.getpwnam("nobody")
+    if makes_var and not VAR.exists():
+        VAR.mkdir(mode=0o700, parents=True)
+        os.chown(VAR, user.pw_uid, user.pw_gid)
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+    os.environ["HOME"] = user.pw_dir
+    who = f"root starts the server as the user '{user.pw_name}', who"
+    if not os.access(program("mysqld"), os.X_OK) or not os.access(WORKLOAD, os.R_OK):
+        raise Failure(f"{who} cannot read {REPO}: let all users read it and enter the folders above it, or run this as "
+                      "another user than root")  # fmt: skip
+    if VAR.exists() and not os.access(VAR, os.W_OK | os.X_OK):
+        raise Failure(f"{who} cannot write in {VAR}: name another place, SPILLWAY_VAR=<folder>, or remove {VAR} if it "
+                      "is an old one of yours")  # fmt: skip
+
+
 def start():
-    VAR.mkdir(parents=True, exist_ok=True)
+    VAR.mkdir(mode=0o700, parents=True, exist_ok=True)
     with var_locked():
         check_var()
+        VAR.chmod(0o700)
         start_locked()
 
 
@@ -211,11 +249,6 @@ def start_locked():
     if pid := running():
         say(f"the server runs already, process {pid}")
         return
-    port = int(setting("port"))
-    if not port_is_free(port):
-        raise Failure(
-            f"port {port} of 127.0.0.1 is in use by another process; stop that, or set another port in {CONFIG}"
-        )
     place = Path(setting("socket"))
     if place.exists() and socket_answers(place):
         raise Failure(f"another server listens on {place}; stop it, or set another socket in {CONFIG}")
@@ -291,10 +324,15 @@ def load(seconds):
     """A short load; prints sysbench's line every 5 s and returns transactions per second."""
     if not shutil.which("sysbench"):
         raise Failure("sysbench is not installed: make packages")
-    client("-e", f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
+    # It is on sysbench's command line, which others can see: of this run only, and without rights elsewhere.
+    password = secrets.token_urlsafe(24)
+    client(f"""CREATE DATABASE IF NOT EXISTS {DATABASE};
+      CREATE USER IF NOT EXISTS {LOAD_USER}@localhost;
+      ALTER USER {LOAD_USER}@localhost IDENTIFIED BY '{password}';
+      GRANT ALL ON {DATABASE}.* TO {LOAD_USER}@localhost;""")
     common = [
-        "sysbench", str(WORKLOAD), "--db-driver=mysql", f"--mysql-socket={setting('socket')}", "--mysql-user=root",
-        f"--mysql-db={DATABASE}",
+        "sysbench", str(WORKLOAD), "--db-driver=mysql", f"--mysql-socket={setting('socket')}",
+        f"--mysql-user={LOAD_USER}", f"--mysql-password={password}", f"--mysql-db={DATABASE}",
     ]  # fmt: skip
     prepared = subprocess.run([*common, "prepare"], capture_output=True, text=True, check=False)
     if prepared.returncode != 0:
@@ -318,8 +356,8 @@ def load(seconds):
 def run(seconds):
     start()
     tps = load(seconds)
-    status = client("-e", "SHOW ENGINE INNODB STATUS", "--raw")
-    version = client("-e", "SELECT VERSION()").strip()
+    status = client("SHOW ENGINE INNODB STATUS", "--raw")
+    version = client("SELECT VERSION()").strip()
     lines = [line for line in status.splitlines() if line.startswith("AIO ")]
     if len(lines) != 2:
         raise Failure("SHOW ENGINE INNODB STATUS has no AIO lines: is this the fork?")
@@ -327,9 +365,7 @@ def run(seconds):
     print("SHOW ENGINE INNODB STATUS, section FILE I/O:")
     print("".join(f"  {line}\n" for line in lines))
     print(status[status.index("FLUSHING AND STALLS") : status.index("-" * 28 + "\nEND OF INNODB")])
-    print("Connect:")
-    print(f"  {program('mysql')} --defaults-file={CONFIG}")
-    print(f"  {program('mysql')} --no-defaults --protocol=TCP --host=127.0.0.1 --port={setting('port')} --user=root")
+    print(f"Connect: {program('mysql')} --defaults-file={CONFIG} --no-login-paths")
     elsewhere = f"SPILLWAY_VAR={VAR} " if "SPILLWAY_VAR" in os.environ else ""
     print(f"Configuration: {CONFIG}\nStop: {elsewhere}make stop")
 
@@ -356,6 +392,9 @@ def command_line():
     for name in ("start", "stop", "status"):
         commands.add_parser(name)
     arguments = parser.parse_args()
+    give_up_root(makes_var=arguments.command in ("run", "start"))
+    # Files of this tool and its server are for nobody else.
+    os.umask(0o077)
     if arguments.command == "run":
         run(arguments.seconds)
     else:

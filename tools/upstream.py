@@ -6,7 +6,7 @@
                                    for a build of this flavor that has not begun yet
     upstream.py rebase NEW         move the patch queue from the pinned base to NEW, an archive or an unpacked tree:
                                    makes build/patch-edit, to be exported; --old OLD: the queue is one for OLD;
-                                   --moved OLD=NEW: a file that has another name in NEW, where that is not found by itself
+                                   --moved OLD=NEW: a file that has another name in NEW, if it is not found by itself
 
 build/stock/source is the unmodified base. build/fork/source is a copy of it with the patch queue applied and our
 mysql-test files linked in. A tree is written anew only when the base changes; when the patches change, only the files
@@ -54,7 +54,10 @@ def read_pin(path=REPO / "UPSTREAM"):
 
 
 def cache_file(pin):
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:
+        raise Failure("this user has no home: set XDG_CACHE_HOME to the folder that takes the base") from error
     return cache / "spillway" / Path(pin["debian_file"]).name
 
 
@@ -62,13 +65,13 @@ def three_ways(pin):
     return THREE_WAYS.format(cache=cache_file(pin))
 
 
-def apt_archives():
+def apt_archives(pin):
     """The archives that this machine's APT is configured with, in its order."""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Failure(f"APT does not tell its archives ({error})") from error
+        raise Failure(f"APT does not tell its archives ({error}). {three_ways(pin)}") from error
     return list(dict.fromkeys(uri.rstrip("/") for uri in listed))
 
 
@@ -94,7 +97,7 @@ def fetch_from_apt(pin, target):
     partial = target.with_name(f"{target.name}.{os.getpid()}.part")
     tried = []
     try:
-        for archive in apt_archives():
+        for archive in apt_archives(pin):
             uri = f"{archive}/{pin['debian_file']}"
             say(f"downloading {Path(pin['debian_file']).name}, {int(pin['bytes']) >> 20} MiB, through APT")
             command = ["/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=root", "download-file"]
@@ -311,7 +314,7 @@ class Tree:
         The stamp of the old content goes first: an interrupted replacement is done again."""
         for folder in (self.source, self.source.parent):
             if folder.is_symlink():
-                raise Failure(f"{folder} is a link; a source tree is made in a folder of this checkout: remove the link")
+                raise Failure(f"{folder} is a link, and a source tree is made in this checkout: remove the link")
         fresh = self.source.with_name("source.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.parent.mkdir(parents=True, exist_ok=True)
@@ -350,9 +353,9 @@ def stock_tree(base, accept=lambda fresh: None):
 def changed_text(tree, names):
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return (
-        f"{tree.source.relative_to(REPO)} is not as it was written; changed, new or missing: {', '.join(names[:5])}{more}. "
-        "Take a change that you need into a patch (patches/README.md, 'Editing a hook'); then make clean-source, and the "
-        "next build writes the tree anew"
+        f"{tree.source.relative_to(REPO)} is not as it was written; changed, new or missing: {', '.join(names[:5])}"
+        f"{more}. Take a change that you need into a patch (patches/README.md, 'Editing a hook'); then make "
+        "clean-source, and the next build writes the tree anew"
     )
 
 
@@ -454,8 +457,8 @@ def need_space_for_build(tree, flavor):
 
 
 def some_files(path, names, folder):
-    """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked. Of a name
-    that is not there, all files with the same last part."""
+    """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked, which
+    has all files with the same last part."""
     base = users_base(path.expanduser().absolute())
     if base.path.is_dir():
         return base.path
@@ -478,7 +481,7 @@ def moved_files(tree, names, moved):
         found = [place for place, _ in entries(tree) if Path(place).name == Path(name).name]
         if name in places or len(found) != 1:
             where = f"; files of that name: {', '.join(found)}" if found else ""
-            raise Failure(f"the new base has no {places.get(name, name)}{where}. Say where it is now: --moved {name}=PLACE")
+            raise Failure(f"the new base has no {places.get(name, name)}{where}. Where is it? --moved {name}=PLACE")
         places[name] = found[0]
         say(f"{name} is {found[0]} in the new base")
     return places

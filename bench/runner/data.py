@@ -79,7 +79,7 @@ def last_lines(log, count=10):
     return "\n".join(Path(log).read_text(errors="replace").splitlines()[-count:])
 
 
-def load(loaded, program, options, port):
+def load(loaded, program, options):
     """The folder of the loaded data directory, which is made if it is not there."""
     folder = loaded.folder
     if folder.exists():
@@ -90,7 +90,7 @@ def load(loaded, program, options, port):
     fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    with Instance(program, fresh / "data", fresh, port) as instance:
+    with Instance(program, fresh / "data", fresh) as instance:
         instance.initialise(options)
         instance.start(dict(loaded.options) | LOAD_OPTIONS)
         instance.resize_redo(LOAD_REDO_BYTES)

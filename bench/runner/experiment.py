@@ -20,15 +20,15 @@ import data
 import figures
 import filesystem
 import result
-from common import DIES_WITH_US, REPO, Failure, Skip, flocked, name_outside, say, sha256_of
-from instance import Instance, identify, remove_leftovers
+from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
+from instance import Instance, identify
 from load import MEASURED, Load
 from plan import check_arrivals
 from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
 # For devices in memory: of this checkout alone.
-MEMORY = Path("/dev/shm") / name_outside("bench", WORK)
+MEMORY = Path("/dev/shm")
 TOOLS = (block_throttle, common)
 RESULTS = data.BENCH / "results"
 POLL_S = 0.25
@@ -112,17 +112,9 @@ def disk_of(path):
         return ""
 
 
-@contextlib.contextmanager
 def mounted(device):
     """A new file system for a device; gives the path where it is mounted while the context lasts."""
-    folder = MEMORY if device.in_memory else WORK
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with filesystem.mounted(device.filesystem, device.size, folder) as place:
-            yield place
-    finally:
-        if device.in_memory:
-            folder.rmdir()
+    return filesystem.mounted(device.filesystem, device.size, MEMORY if device.in_memory else WORK)
 
 
 def throttled(device, process_id, place):
@@ -173,11 +165,7 @@ class Experiment:
         with flocked(WORK, "runs a benchmark in this checkout"):
             self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
             self.check_unchanged()
-            filesystem.remove(WORK)
-            filesystem.remove(MEMORY)
             empty(WORK)
-            block_throttle.remove_leftovers()
-            remove_leftovers()
             self.try_devices()
             self.try_options()
             self.take_folder()
@@ -215,7 +203,7 @@ class Experiment:
                 tried.append(tried_with)
                 with tempfile.TemporaryDirectory(dir=WORK) as folder:
                     place = Path(folder)
-                    with Instance(self.programs[run.server.name], place / "data", place, self.plan.port) as instance:
+                    with Instance(self.programs[run.server.name], place / "data", place) as instance:
                         instance.check_options(tried_with[1])
 
     def repetitions(self):
@@ -348,7 +336,7 @@ class Experiment:
         program = self.programs[run.server.name]
         options = options_of(self.plan, run)
         loaded = data.loaded_for(run.workload, program.family, options)
-        source = data.load(loaded, program, options, self.plan.port)
+        source = data.load(loaded, program, options)
         self.run_begin = time.monotonic()
         self.left_at_begin = self.seconds_left()
         folder = self.path(run)
@@ -380,7 +368,7 @@ class Experiment:
         if mounts:
             place = stack.enter_context(mounted(run.device))
         copied = data.copy(source, place)
-        instance = stack.enter_context(Instance(program, copied, folder, self.plan.port))
+        instance = stack.enter_context(Instance(program, copied, folder))
         instance.start(options)
         instance.wait_until_ready()
         self.enable_monitors(instance)

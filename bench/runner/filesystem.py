@@ -9,6 +9,7 @@ from pathlib import Path
 
 import block_throttle
 from common import BUILD, DIES_WITH_US, Failure, Skip
+from resources import temporary_folder
 
 UNMOUNT_SECONDS = 20
 # powercut/powercut_fs.cc: directFS of seed 004, whose ioctl makes writes whole; here on an ext4 of its own.
@@ -34,23 +35,6 @@ def command(*words):
     if result.returncode != 0:
         raise Failure(f"{' '.join(map(str, words))}: {(result.stderr or result.stdout).strip()}")
     return result.stdout.strip()
-
-
-def remove(folder):
-    """Unmount and remove the file system in folder, also what a killed run has left of it."""
-    image, mount = folder / "disk.img", folder / "mount"
-    for top in (folder / DIRECTFS, mount):
-        if is_mounted(top):
-            unmount(top)
-    if image.exists():
-        for line in command("losetup", "--associated", image).splitlines():
-            loop = Path(line.partition(":")[0])
-            lift(loop)
-            command("losetup", "--detach", loop)
-        image.unlink()
-    for top in (folder / DIRECTFS, mount):
-        if top.exists():
-            top.rmdir()
 
 
 def is_mounted(folder):
@@ -81,28 +65,25 @@ def unmount(mount):
 
 @contextlib.contextmanager
 def mounted(kind, size, folder, *options):
-    """A new file system of that kind and size; gives the path where it is mounted while the context lasts. options are
-    losetup's."""
+    """A new file system of that kind and size, in a file below folder; gives the path where it is mounted while the
+    context lasts. options are losetup's."""
     make, mount_options = KINDS[kind]
     if not shutil.which(make[0]):
         raise Failure(f"{make[0]} is not installed: make packages")
-    remove(folder)
     if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
         raise Skip("mounting a file system on a loop device needs root and /dev/loop-control")
-    image, mount = folder / "disk.img", folder / "mount"
-    try:
+    with temporary_folder(folder) as own:
+        image, mount = own / "disk.img", own / "mount"
         # With its blocks, so that it is the inner file system that is measured and not the growth of the outer file.
         command("fallocate", "--length", size, image)
         device = command("losetup", "--find", "--show", "--direct-io=on", *options, image)
-        # A killed process may have left some on it, with another file.
+        # Another tool's may have left some on it, with another file.
         lift(Path(device))
         command(*make, device)
         mount.mkdir()
         command("mount", "-o", mount_options, device, mount)
-        with directfs(folder, mount) if kind == DIRECTFS else contextlib.nullcontext(mount) as place:
+        with directfs(own, mount) if kind == DIRECTFS else contextlib.nullcontext(mount) as place:
             yield place
-    finally:
-        remove(folder)
 
 
 @contextlib.contextmanager

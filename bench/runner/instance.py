@@ -1,24 +1,24 @@
 """A server of the benchmarks: one data directory, served by any mysqld or mariadbd, and clients of it."""
 
+import contextlib
 import dataclasses
 import os
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from common import DIES_WITH_US, Failure, error_log_tail, port_is_free, sha256_of
+from common import DIES_WITH_US, Failure, client_command, error_log_tail, sha256_of
+from resources import temporary_folder
 
 START_SECONDS = 600
 STOP_SECONDS = 1800
 SQL_SECONDS = 600
 DATABASE = "bench"
-# Where sockets are: a short path, and in its name the process that made it.
+# Where folders of sockets are: a short path.
 PLACES = Path("/tmp")
-PLACE_PREFIX = "spillway-bench-"
 # Options that say how a data directory is laid out: it is initialised with them.
 INITIAL_OPTIONS = (
     "innodb_page_size", "innodb_data_file_path", "innodb_undo_directory", "innodb_undo_tablespaces",
@@ -70,14 +70,6 @@ class Program:
         raise Failure(f"{self.path} has no {' or '.join(names)} beside it, and none is installed")
 
 
-def remove_leftovers():
-    """Remove the sockets' folders of processes that are no more: a tool that was killed has left them."""
-    for place in PLACES.glob(f"{PLACE_PREFIX}*"):
-        pid = place.name.removeprefix(PLACE_PREFIX).partition("-")[0]
-        if not Path("/proc", pid).exists():
-            shutil.rmtree(place, ignore_errors=True)
-
-
 def identify(path):
     """What a server's program is."""
     if not path.exists():
@@ -126,15 +118,14 @@ class Session:
 
 
 class Instance:
-    """A server that runs while the context lasts. The data directory is the caller's."""
+    """A server that runs while the context lasts, without TCP. The data directory is the caller's."""
 
-    def __init__(self, program, data, folder, port, start_seconds=START_SECONDS):
+    def __init__(self, program, data, folder, start_seconds=START_SECONDS):
         """folder takes the configuration and the error log; start_seconds is how long a start, and what it waits for
         after that, may take."""
         self.program = program
         self.data = data
         self.folder = folder
-        self.port = port
         self.start_seconds = start_seconds
         self.log = folder / "error.log"
         self.config = folder / "my.cnf"
@@ -142,8 +133,10 @@ class Instance:
         self.place = None
 
     def __enter__(self):
-        # The path of a socket has at most 107 bytes.
-        self.place = Path(tempfile.mkdtemp(prefix=f"{PLACE_PREFIX}{os.getpid()}-", dir=PLACES))
+        # The path of a socket has at most 107 bytes. Other users cannot enter the folder: who reaches the socket can
+        # be the server's root, which has no password, and can have the server write files.
+        self.holds_place = contextlib.ExitStack()
+        self.place = self.holds_place.enter_context(temporary_folder(PLACES))
         self.socket = self.place / "s"
         return self
 
@@ -151,14 +144,14 @@ class Instance:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.place, ignore_errors=True)
+        self.holds_place.close()
 
     def configure(self, options):
         """Write the configuration: options, after what every server here has."""
         settings = {"user": "root"} if os.geteuid() == 0 else {}
         settings |= {
-            "datadir": self.data, "socket": self.socket, "port": self.port, "bind_address": "127.0.0.1",
-            "pid_file": self.place / "pid", "log_error": self.log,
+            "datadir": self.data, "socket": self.socket, "skip_networking": 1, "pid_file": self.place / "pid",
+            "log_error": self.log,
         }  # fmt: skip
         messages = self.program.path.parent.parent / "share"
         if (messages / "english").exists():
@@ -187,11 +180,6 @@ class Instance:
             raise Failure(f"{self.program.path} cannot initialise {self.data}: {output}\n{self.errors()}")
 
     def start(self, options):
-        if not port_is_free(self.port):
-            raise Failure(
-                f"port {self.port} of 127.0.0.1 is in use by another process; stop that, or set another in the plan: "
-                "[run] port"
-            )
         self.configure(options)
         self.process = subprocess.Popen(
             [*DIES_WITH_US, self.program.path, f"--defaults-file={self.config}"],
@@ -245,8 +233,8 @@ class Instance:
     def client_command(self):
         names = ("mariadb",) if self.program.is_mariadb else ("mysql", "mariadb")
         client = self.program.companion(*names)
-        return [client, "--no-defaults", f"--socket={self.socket}", "--user=root", "--batch", "--raw", "--unbuffered",
-                "--skip-column-names"]  # fmt: skip
+        return client_command(client, self.socket, "--user=root", "--batch", "--raw", "--unbuffered",
+                              "--skip-column-names")  # fmt: skip
 
     def session(self):
         return Session(self.client_command())

@@ -37,8 +37,8 @@ HINTS = {"rate": "; see the workload's 'arrivals'", "threads": "; see the worklo
 # At the begin of a value, or of a part of it as in innodb_data_file_path.
 PATH_OUTSIDE = re.compile(r"(^|[:;])\s*(/|\.\.)")
 # What an Instance sets itself.
-RUNNERS_OPTIONS = ("user", "datadir", "socket", "port", "bind_address", "pid_file", "log_error", "mysqlx",
-                   "lc_messages_dir")  # fmt: skip
+RUNNERS_OPTIONS = ("user", "datadir", "socket", "skip_networking", "port", "bind_address", "pid_file", "log_error",
+                   "mysqlx", "lc_messages_dir")  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -113,7 +113,6 @@ class Plan:
     warmup_max_s: int
     warmup_redo_writes: float
     max_steal_pct: float
-    port: int
     options: dict
     servers: list
     workloads: list
@@ -313,7 +312,6 @@ def read_plan(path):
         warmup_max_s=run.take("warmup_max_s", int, 900, least=1),
         warmup_redo_writes=run.take("warmup_redo_writes", NUMBER, 3, least=0),
         max_steal_pct=run.take("max_steal_pct", NUMBER, DEFAULT_MAX_STEAL_PCT, least=0, most=100),
-        port=run.take("port", int, 13901, least=1024, most=65535),
         options=top.take_server_options("options"),
         servers=[read_server(table) for table in top.take_tables("servers")],
         workloads=[read_workload(table) for table in top.take_tables("workloads")],

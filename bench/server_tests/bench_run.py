@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,6 @@ measured_s = {measured_s}
 warmup_min_s = 1
 warmup_max_s = {warmup_max_s}
 warmup_redo_writes = {warmup_redo_writes}
-port = {port}
 [options]
 innodb_buffer_pool_size = "128M"
 innodb_flush_log_at_trx_commit = 0
@@ -45,12 +43,6 @@ model = "unlimited"
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class BenchTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -63,8 +55,7 @@ class BenchTest(unittest.TestCase):
 
     def plan(self, name, more=WORKLOAD + DEVICE, **values):
         """A plan's file; values for those of PLAN."""
-        chosen = {"repetitions": 1, "measured_s": 3, "warmup_max_s": 60, "warmup_redo_writes": 0,
-                  "port": free_port()} | values  # fmt: skip
+        chosen = {"repetitions": 1, "measured_s": 3, "warmup_max_s": 60, "warmup_redo_writes": 0} | values
         path = self.folder / f"{name}.toml"
         path.write_text(PLAN.format(**chosen, more=more))
         return path

@@ -3,12 +3,11 @@
 import json
 import os
 import signal
-import socket
 import time
 import unittest
 from pathlib import Path
 
-from bench_run import DEVICE, WORKLOAD, BenchTest, free_port
+from bench_run import DEVICE, WORKLOAD, BenchTest
 
 
 class Runner(BenchTest):
@@ -134,14 +133,6 @@ class Runner(BenchTest):
         output = self.fails("run", self.plan("wrong", wrong + DEVICE))
         self.assertRegex(output, "the check of the data that was loaded for small failed(?s:.*)no rows")
         self.assert_nothing_is_left()
-
-    def test_port_in_use(self):
-        with socket.socket() as other:
-            port = free_port()
-            other.bind(("127.0.0.1", port))
-            other.listen()
-            output = self.fails("run", self.plan("port", port=port))
-        self.assertIn(f"port {port} of 127.0.0.1 is in use", output)
 
     def test_what_is_missing(self):
         plan = self.plan("missing")

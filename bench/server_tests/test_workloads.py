@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bench_run  # noqa: F401
 import data
-from bench_run import DEVICE, BenchTest, free_port
+from bench_run import DEVICE, BenchTest
 from common import Failure
 from instance import DATABASE, Instance, identify
 from plan import BUILT, read_plan
@@ -96,7 +96,7 @@ class Workloads(BenchTest):
         with tempfile.TemporaryDirectory(dir=self.folder) as place:
             folder = Path(place)
             copied = data.copy(found, folder)
-            with Instance(program, copied, folder, free_port()) as instance:
+            with Instance(program, copied, folder) as instance:
                 instance.start({"innodb_buffer_pool_size": "128M", "skip_log_bin": True})
                 yield workload, instance, folder
 

@@ -108,7 +108,6 @@ class Plan(unittest.TestCase):
         self.wrong(r"'repetitions' is True", "repetitions = 2", "repetitions = true")
         self.wrong(r"\[run\]: unknown: measured", "measured_s = 5", "measured_s = 5\nmeasured = 5")
         self.wrong(r"unknown: other", 'title = "t"', 'title = "t"\nother = 1')
-        self.wrong(r"'port' is 80", "measured_s = 5", "measured_s = 5\nport = 80")
         self.wrong(r"\[workloads.w\]: there is no script .*nothing.lua", '"insert12"', '"nothing"')
         self.wrong(r"\[devices.d\]: model 'ssd' is none of hdd-mirror, ", "hdd-mirror", "ssd")
         self.wrong(r"filesystem 'fat' is none of ext4, ", "model =", 'filesystem = "fat"\nmodel =')

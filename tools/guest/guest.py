@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common import BUILD, DIES_WITH_US, Failure, Skip, main, need_space, say
+from resources import folder
 
 HERE = Path(__file__).resolve().parent
 GUEST = BUILD / "guest"
@@ -88,9 +89,17 @@ def install(name):
     need_space(GUEST, NEEDED_BYTES, "the guest's root")
     say(f"installing {root}: {' '.join(packages)}")
     partial = root.with_suffix(".partial")
-    if (partial / "proc").is_mount():
-        run("umount", partial / "proc")
     shutil.rmtree(partial, ignore_errors=True)
+    with folder(partial):
+        # Of another user than root, too.
+        partial.chmod(0o755)
+        fill(partial, options, packages)
+        partial.rename(root)
+    return root
+
+
+def fill(partial, options, packages):
+    """Install Debian and packages in an empty folder."""
     address = mirror()
     run("debootstrap", "--variant=minbase", f"--include={','.join(BASE)}", SUITE, partial, address)
     for copied in (Path("/etc/resolv.conf"), *Path("/etc/apt/apt.conf.d").iterdir()):
@@ -101,8 +110,6 @@ def install(name):
         run(*chroot, "apt-get", "update")
         run(*chroot, "apt-get", "install", "--yes", "--no-install-recommends", *options, *packages,
             env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"})  # fmt: skip
-    partial.rename(root)
-    return root
 
 
 def make_initrd(root, modules):

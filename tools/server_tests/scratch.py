@@ -1,15 +1,16 @@
 """A mysqld in a scratch folder, for tests that need another server than var/'s or mysql-test-run's."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from common import BUILD
+from common import BUILD, DIES_WITH_US, client_command
+from resources import temporary_folder
 
 STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
 # SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions, or AddressSanitizer; that build has to be there.
@@ -28,8 +29,8 @@ class Scratch:
         self.page_bytes = page_bytes
 
     def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="spw-", dir=self.parent)
-        self.path = Path(self.folder.name)
+        self.folder = contextlib.ExitStack()
+        self.path = self.folder.enter_context(temporary_folder(self.parent))
         self.data = self.path / "data"
         self.log = self.path / "error.log"
         self.process = None
@@ -39,7 +40,7 @@ class Scratch:
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self.folder.cleanup()
+        self.folder.close()
 
     def options(self, mysqld):
         messages = mysqld.parent.parent / "share"
@@ -55,8 +56,8 @@ class Scratch:
         """Run mysqld; environment holds variables beside those of this process, wrapper the command that runs it.
         AddressSanitizer's library comes after what LD_PRELOAD names."""
         its_own = {"ASAN_OPTIONS": "verify_asan_link_order=0"} | os.environ | (environment or {})
-        self.process = subprocess.Popen([*wrapper, *self.options(mysqld), *options], stdin=subprocess.DEVNULL,
-                                        env=its_own)  # fmt: skip
+        command = [*DIES_WITH_US, *wrapper, *self.options(mysqld), *options]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=its_own)
 
     def start(self, mysqld, *options, **how):
         """The same, until it answers."""
@@ -74,8 +75,7 @@ class Scratch:
         return self.process.wait(STOP_SECONDS)
 
     def client_command(self):
-        return [str(CLIENT), "--no-defaults", f"--socket={self.path}/s", "--user=root", "--batch",
-                "--unbuffered", "--skip-column-names"]  # fmt: skip
+        return client_command(CLIENT, f"{self.path}/s", "--user=root", "--batch", "--unbuffered", "--skip-column-names")
 
     def session(self):
         """A client that stays connected and carries out what is written to it."""

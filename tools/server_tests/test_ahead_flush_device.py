@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -12,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench/ru
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common import Skip
 from filesystem import mounted
+from resources import temporary_folder
 from scratch import FORK, Scratch
 
 OPTIONS = (
@@ -88,7 +88,7 @@ class AheadFlushDevice(unittest.TestCase):
     def test_the_disk_is_found_through_a_loop_device(self):
         if os.major(os.stat("/var/tmp").st_dev) == 0:
             raise Skip("/var/tmp is on no block device")
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp")))
+        folder = self.enterContext(temporary_folder("/var/tmp"))
         self.check_disk(self.enterContext(mounted("ext4", "1G", folder)))
 
     def test_without_a_disk_it_says_so_and_flushes_all_the_same(self):

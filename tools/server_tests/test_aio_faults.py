@@ -5,11 +5,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 import unittest
 from pathlib import Path
 
+from resources import temporary_folder
 from scratch import FORK, Scratch
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
@@ -35,9 +35,7 @@ def io_setup_failed(error):
 class AioFaults(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.library = Path(cls.folder.name) / "aio_fault.so"
+        cls.library = cls.enterClassContext(temporary_folder()) / "aio_fault.so"
         compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
         subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
         cls.initialised = cls.enterClassContext(Scratch())

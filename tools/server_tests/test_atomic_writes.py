@@ -11,7 +11,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -21,6 +20,7 @@ from scratch import FORK, STOCK, Scratch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench/runner"))
 import filesystem
 from common import DIES_WITH_US
+from resources import temporary_folder
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
@@ -153,7 +153,7 @@ class AtomicWrites(Servers):
 
     def mount(self, kind, *options):
         """A file system that the test has to itself, on a loop device with these options."""
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp")))
+        folder = self.enterContext(temporary_folder("/var/tmp"))
         return self.enterContext(filesystem.mounted(kind, "2G", folder, *options))
 
     def test_a_claim_alone(self):
@@ -312,7 +312,7 @@ class AtomicWrites(Servers):
     def test_encrypted_and_cloned(self):
         """Tables, undo and redo are encrypted, the server is killed, and cloned to other storage while it writes."""
         xfs, ext4 = self.mount("xfs-reflink"), self.mount("ext4")
-        server, plugins = self.with_plugins(Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-"))))
+        server, plugins = self.with_plugins(self.enterContext(temporary_folder()))
         encrypted = ["--default-table-encryption=ON", "--innodb-undo-log-encrypt=ON", "--innodb-redo-log-encrypt=ON"]
         scratch = self.server(xfs)
         scratch.start(server, ON, *plugins, *encrypted)
@@ -486,7 +486,7 @@ class AtomicWrites(Servers):
     def test_no_direct_io(self):
         """A file system without it is refused, and not found out when a page is due."""
         scratch = self.server(self.mount("xfs-reflink"))
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp")))
+        folder = self.enterContext(temporary_folder("/var/tmp"))
         subprocess.run(["mount", "-t", "ramfs", "ramfs", folder], check=True)
         self.addCleanup(subprocess.run, ["umount", folder], check=True)
         scratch.start(FORK, ON, f"--innodb-directories={folder}")
@@ -499,14 +499,14 @@ class AtomicWrites(Servers):
     def test_flag_without_effect(self):
         """ext4 has a flag of a file for data through the journal, and takes no notice of it where blocks are allocated
         late, as by default."""
-        with tempfile.TemporaryDirectory(prefix="spw-", dir="/var/tmp") as name:
-            image = Path(name) / "image"
+        with temporary_folder("/var/tmp") as place:
+            image = place / "image"
             with open(image, "wb") as file:
                 file.truncate(512 << 20)
             subprocess.run(["mkfs.ext4", "-q", image], check=True)
             for command in ("mkdir /j", f"set_inode_field /j flags {EXTENTS | JOURNAL_DATA:#x}"):
                 subprocess.run(["debugfs", "-w", "-R", command, image], check=True, capture_output=True)
-            folder = Path(name) / "mount"
+            folder = place / "mount"
             folder.mkdir()
             for option, means in (("delalloc", "doublewrite"), ("nodelalloc", "fs")):
                 subprocess.run(["mount", "-o", f"loop,{option}", image, folder], check=True)
@@ -650,7 +650,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def faults(self):
-        library = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp"))) / "aio_fault.so"
+        library = self.enterContext(temporary_folder("/tmp")) / "aio_fault.so"
         compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
         subprocess.run([*compiler, SOURCE, "-o", library], check=True)
         return library
@@ -760,7 +760,7 @@ class AtomicWrites(Servers):
     @unittest.skipIf("/debug/" in str(FORK), "upstream asserts there that it succeeds")
     def test_undo_without_log(self):
         """OFF is stock: what cannot make the log that an undo tablespace is under construction makes none."""
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="spw-")))
+        folder = self.enterContext(temporary_folder())
         subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=16", "spw-undo", folder], check=True)
         self.addCleanup(subprocess.run, ["umount", folder], check=True)
         scratch = self.enterContext(Scratch())
@@ -914,10 +914,8 @@ class AtomicWrites(Servers):
         for seed, (statement, what) in enumerate(statements):
             # Without the doublewrite buffer on a medium that tears no page.
             for setting, sector_bytes in ((settings[seed], 512), ("--innodb-doublewrite=OFF", PAGE_BYTES)):
-                with self.subTest(statement=statement, setting=setting), tempfile.TemporaryDirectory(
-                    prefix="spw-", dir="/var/tmp"
-                ) as name:
-                    medium = PowerCutFolder(Path(name), sector_bytes)
+                with self.subTest(statement=statement, setting=setting), temporary_folder("/var/tmp") as folder:
+                    medium = PowerCutFolder(folder, sector_bytes)
                     self.addCleanup(medium.unmount)
                     medium.mount()
                     scratch = self.enterContext(Scratch())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import re
 import signal
 import socket
@@ -10,7 +11,9 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
+from common import client_command
 from scratch import CLIENT
 
 TOOL = Path(__file__).resolve().parent.parent / "server.py"
@@ -20,8 +23,17 @@ class Server(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
         self.addCleanup(folder.cleanup)
+        # Where root runs the test, the server is another user's, who has to come in.
+        Path(folder.name).chmod(0o711)
         self.var = Path(folder.name) / "var"
         self.addCleanup(self.tool, "stop")
+
+    def make_var(self):
+        """A var/ of the user that the tool works as."""
+        self.var.mkdir()
+        if os.geteuid() == 0:
+            owner = TOOL.stat().st_uid or pwd.getpwnam("nobody").pw_uid
+            os.chown(self.var, owner, -1)
 
     def tool_options(self):
         """For subprocess: the tool works on this test's var/."""
@@ -43,8 +55,13 @@ class Server(unittest.TestCase):
         for word in words:
             self.assertIn(word, result.stderr)
 
-    def port(self):
-        return int(re.search(r"^port = (\d+)$", (self.var / "my.cnf").read_text(), re.MULTILINE).group(1))
+    def sql(self, statement, *options, **how):
+        command = client_command(CLIENT, self.var / "mysqld.sock", *options, "--batch", "--skip-column-names",
+                                 defaults=self.var / "my.cnf")  # fmt: skip
+        return subprocess.run(command, input=statement, capture_output=True, text=True, check=False, **how)
+
+    def server(self):
+        return int((self.var / "mysqld.pid").read_text())
 
     def test_run_twice_and_stop_twice(self):
         output = self.works("run", "--seconds", "3")
@@ -57,19 +74,65 @@ class Server(unittest.TestCase):
         self.assertIn("does not run", self.works("stop"))
         self.assertIn("does not run", self.works("status"))
 
-    def test_beside_another(self):
-        """A second var/ has a port of its own, also when the first server did not run while it was made."""
+    def test_nobody_else_reaches_the_server(self):
+        """No TCP, no other user in the folder of the socket, a password, and no server that is root's."""
         self.works("start")
-        self.works("stop")
-        first, first_port = self.var, self.port()
+        command = ["ss", "--listening", "--tcp", "--numeric", "--processes"]
+        sockets = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        self.assertNotIn(f"pid={self.server()},", sockets)
+        self.assertEqual(self.sql("SELECT @@port, @@skip_networking").stdout, "0\t1\n")
+        self.assertEqual(self.var.stat().st_mode & 0o777, 0o700)
+        for path in self.var.rglob("*"):
+            if not path.is_socket():
+                self.assertEqual(path.stat().st_mode & 0o077, 0, path)
+        self.assertIn("Access denied", self.sql("SELECT 1", "--password=").stderr)
+        self.assertNotIn(" 0 ", f" {self.user_ids()} ")
+        self.assertEqual(self.user_ids().split()[0], str(self.var.stat().st_uid))
+
+    def user_ids(self):
+        status = Path(f"/proc/{self.server()}/status").read_text()
+        return " ".join(re.search(r"^Uid:\s(.*)$", status, re.MULTILINE).group(1).split())
+
+    @unittest.skipIf(os.geteuid() != 0, "root's")
+    def test_what_root_cannot_give_to_another_user(self):
+        closed = self.var.parent / "closed"
+        closed.mkdir(mode=0o700)
+        other, self.var = self.var, closed / "var"
+        self.refused("cannot write", "SPILLWAY_VAR")
+        self.var = other
+        self.var.mkdir()
+        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var)}))
+        self.refused("cannot write", "old one of yours")
+        self.assertEqual(self.var.stat().st_uid, 0)
+        self.var.rename(closed / "old")
+
+    def test_password_of_the_load_is_for_its_database(self):
+        self.works("run", "--seconds", "1")
+        grants = self.sql("SHOW GRANTS FOR spillway_load@localhost").stdout.splitlines()
+        self.assertEqual(len(grants), 2)
+        self.assertIn("GRANT USAGE ON *.*", grants[0])
+        self.assertIn("`insert12`.*", grants[1])
+
+    def test_login_paths_are_not_read(self):
+        """A client of ours would send what it says to the server that they name."""
+        self.works("start")
+        login = self.var.parent / "login.cnf"
+        editor = CLIENT.with_name("mysql_config_editor")
+        command = [editor, "set", "--login-path=client", "--host=192.0.2.1", "--user=x"]
+        environment = os.environ | {"MYSQL_TEST_LOGIN_FILE": str(login)}
+        subprocess.run(command, env=environment, check=True)
+        login.chmod(0o600)
+        self.assertEqual(self.sql("SELECT CURRENT_USER()", env=environment).stdout, "root@localhost\n")
+        with mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": str(login)}):
+            self.works("run", "--seconds", "1")
+
+    def test_beside_another(self):
+        self.works("start")
+        first = self.var
         self.var = first.with_name("other")
         try:
             self.works("start")
-            self.assertNotEqual(self.port(), first_port)
-            self.var = first
-            self.works("start")
         finally:
-            self.var = first.with_name("other")
             self.works("stop")
             self.var = first
 
@@ -106,8 +169,7 @@ class Server(unittest.TestCase):
 
     def test_roots_password_is_another(self):
         self.works("start")
-        command = [CLIENT, f"--defaults-file={self.var}/my.cnf", "-e", "ALTER USER root@localhost IDENTIFIED BY 'p'"]
-        subprocess.run(command, check=True)
+        self.assertEqual(self.sql("ALTER USER root@localhost IDENTIFIED BY 'p'").returncode, 0)
         self.works("stop")
         self.works("start")
 
@@ -127,11 +189,12 @@ class Server(unittest.TestCase):
         self.works("start")
         self.works("stop")
         config = self.var / "my.cnf"
-        config.write_text(config.read_text().replace(f"port = {self.port()}", f"port = {self.port()} # mine"))
+        place = f"socket = {self.var}/mysqld.sock"
+        config.write_text(config.read_text().replace(place, f"{place} # mine"))
         self.works("start")
 
     def test_damaged_marker(self):
-        self.var.mkdir()
+        self.make_var()
         (self.var / "spillway.json").write_text("")
         self.refused("spillway.json", "damaged")
 
@@ -140,19 +203,13 @@ class Server(unittest.TestCase):
         self.refused(str(self.var))
 
     def test_resumes_an_interrupted_initialisation(self):
-        self.var.mkdir()
+        self.make_var()
         (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var)}))
         (self.var / "data.new").mkdir()
         (self.var / "data.new/ibdata1").write_text("half a file")
+        if os.geteuid() == 0:
+            os.chown(self.var / "data.new", self.var.stat().st_uid, -1)
         self.works("start")
-
-    def test_port_in_use(self):
-        self.works("start")
-        self.works("stop")
-        with socket.socket() as other:
-            other.bind(("127.0.0.1", self.port()))
-            other.listen()
-            self.refused(str(self.port()), "my.cnf")
 
     def test_socket_in_use(self):
         self.works("start")
@@ -164,7 +221,7 @@ class Server(unittest.TestCase):
         (self.var / "mysqld.sock").unlink()
 
     def test_var_of_another_server(self):
-        self.var.mkdir()
+        self.make_var()
         (self.var / "ibdata1").write_text("data of somebody")
         self.refused("another server", "SPILLWAY_VAR")
         self.assertEqual((self.var / "ibdata1").read_text(), "data of somebody")

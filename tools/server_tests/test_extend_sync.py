@@ -5,11 +5,11 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 from pathlib import Path
 
+from resources import temporary_folder
 from scratch import FORK, Scratch
 
 SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
@@ -36,9 +36,7 @@ CHECKPOINT_AGE = 5000
 class ExtendSync(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.library = Path(cls.folder.name) / "sync_hold.so"
+        cls.library = cls.enterClassContext(temporary_folder()) / "sync_hold.so"
         compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
         subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
 

@@ -47,15 +47,6 @@ class Limits(unittest.TestCase):
             with block_throttle.throttled(1, path, block_throttle.Limits(), root=self.root):
                 self.assertEqual([file.name for file in self.root.iterdir()], ["cgroup.controllers"])
 
-    def test_leftovers(self):
-        """Groups of processes that are no more are removed, others are not."""
-        (self.root / "blkio").mkdir()
-        groups = [self.root / "spillway-1", self.root / "blkio/spillway-999999999", self.root / "other-999999999"]
-        for group in groups:
-            group.mkdir()
-        block_throttle.remove_leftovers(self.root)
-        self.assertEqual([group.exists() for group in groups], [True, False, True])
-
     def test_disk(self):
         """The limits of a whole disk end with the context, also by an error; others, left by a killed process, too."""
         (self.root / "blkio").mkdir()

@@ -370,7 +370,8 @@ class Edit(Folders):
 
     def test_commit_that_became_empty(self):
         patchqueue.edit([])
-        patchqueue.git(self.edit, "commit", "--quiet", "--allow-empty", f"--message=second.os0demo.cc.patch\n\n{HEADER}")
+        message = f"--message=second.os0demo.cc.patch\n\n{HEADER}"
+        patchqueue.git(self.edit, "commit", "--quiet", "--allow-empty", message)
         self.refused_and_kept("changes nothing")
 
     def test_binary_change(self):
@@ -411,7 +412,8 @@ class Edit(Folders):
         (home / "git").mkdir(parents=True)
         (home / "git/attributes").write_text("* text eol=crlf\n*.cc binary\n")
         (home / "git/ignore").write_text("*\n")
-        with mock.patch.dict(os.environ, {"XDG_CONFIG_HOME": str(home), "GIT_DIR": "/nonexistent", "GIT_INDEX_FILE": "x"}):
+        users = {"XDG_CONFIG_HOME": str(home), "GIT_DIR": "/nonexistent", "GIT_INDEX_FILE": "x"}
+        with mock.patch.dict(os.environ, users):
             patchqueue.edit([])
             self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
             patchqueue.export()

@@ -243,7 +243,7 @@ class Base(Trees):
         change = mock.patch.object(upstream.subprocess, "run", stand_in)
         change.start()
         self.addCleanup(change.stop)
-        change = mock.patch.object(upstream, "apt_archives", lambda: ["http://one.invalid", "http://two.invalid"])
+        change = mock.patch.object(upstream, "apt_archives", lambda _: ["http://one.invalid", "http://two.invalid"])
         change.start()
         self.addCleanup(change.stop)
 
@@ -252,6 +252,16 @@ class Base(Trees):
         self.apt('echo half > "$2"; exit 100')
         self.refused(upstream.obtain_base, "SPILLWAY_UPSTREAM", str(self.archive), "APT", "2 archives tried")
         self.assertEqual(list(self.archive.parent.iterdir()), [])
+
+    def test_no_apt(self):
+        self.archive.unlink()
+        with mock.patch.dict(os.environ, {"PATH": "/nonexistent"}):
+            self.refused(upstream.obtain_base, "APT does not tell", "SPILLWAY_UPSTREAM")
+
+    def test_no_home(self):
+        with mock.patch.dict(os.environ), mock.patch.object(Path, "home", side_effect=RuntimeError("no home")):
+            del os.environ["XDG_CACHE_HOME"]
+            self.refused(upstream.obtain_base, "XDG_CACHE_HOME")
 
     def test_download_of_something_else(self):
         good = self.archive.with_name("elsewhere")
@@ -503,13 +513,20 @@ class Common(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name) / "record.json"
 
+    def test_path(self):
+        common.check_path("/home/me/spillway-2.0_x")
+        for path in ("/home/me/my spillway", "/home/me/#1", "/home/m$e", "/home/a'b", "/home/\u00e9"):
+            with self.assertRaisesRegex(Failure, "characters"):
+                common.check_path(path)
+
     def test_space(self):
         with self.assertRaises(Failure):
             common.need_space("/", 1 << 62, "a test")
 
     def test_a_full_disk_leaves_the_old_text(self):
         common.write_whole(self.path, '{"a": 1}')
-        with mock.patch.object(common.os, "fsync", side_effect=OSError(28, "No space left")), self.assertRaises(OSError):
+        full = OSError(28, "No space left")
+        with mock.patch.object(common.os, "fsync", side_effect=full), self.assertRaises(OSError):
             common.write_whole(self.path, '{"a": 2}')
         self.assertEqual(common.read_record(self.path), {"a": 1})
         self.assertEqual(list(self.path.parent.iterdir()), [self.path])

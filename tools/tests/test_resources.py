@@ -1,0 +1,196 @@
+"""What tools take of the machine is given back, also if they are killed; what is somebody else's is left alone."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import resources
+from common import Failure
+
+TOOLS = Path(__file__).resolve().parent.parent
+# A tool: it takes something, says so, and stays.
+TOOL = """
+import sys, subprocess, time
+from pathlib import Path
+sys.path[:0] = [{tools!r}, {runner!r}]
+import resources, filesystem
+resources.RECORDS = Path({records!r})
+with {context} as place:
+    {then}
+    print(place, flush=True)
+    time.sleep(100)
+"""
+
+
+class Resources(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.records = self.folder / "records"
+        self.enterContext(mock.patch.object(resources, "RECORDS", self.records))
+        self.said = []
+        self.enterContext(mock.patch.object(resources, "say", self.said.append))
+        self.place = self.folder / "place"
+        self.place.mkdir()
+
+    @contextlib.contextmanager
+    def tool(self, context, then="pass"):
+        """Another process that has taken something; gives it, and where the thing is."""
+        text = TOOL.format(tools=str(TOOLS), runner=str(TOOLS.parent / "bench/runner"), records=str(self.records),
+                           context=context, then=then)  # fmt: skip
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield process, Path(process.stdout.readline().strip())
+            finally:
+                process.kill()
+
+    def killed(self, context, then="pass"):
+        with self.tool(context, then) as (process, place):
+            process.kill()
+            process.wait()
+        return place
+
+    def temporary(self):
+        return f"resources.temporary_folder({str(self.place)!r})"
+
+    def test_folder_of_a_killed_tool(self):
+        place = self.killed(self.temporary(), "(place / 'file').touch()")
+        self.assertTrue((place / "file").exists())
+        resources.release()
+        self.assertEqual(list(self.place.iterdir()), [])
+        self.assertEqual(list(self.records.iterdir()), [])
+        self.assertIn(str(place), self.said[0])
+
+    def test_folder_of_a_tool_at_work(self):
+        with self.tool(self.temporary()) as (_, place):
+            resources.release()
+            self.assertTrue(place.exists())
+
+    def test_tool_that_ends_leaves_nothing(self):
+        with resources.temporary_folder(self.place) as place:
+            self.assertTrue(place.exists())
+        self.assertEqual([*self.place.iterdir(), *self.records.iterdir()], [])
+
+    def test_another_folder_of_that_name(self):
+        place = self.killed(self.temporary())
+        place.rename(place.with_name("away"))
+        place.mkdir()
+        (place / "file").touch()
+        resources.release()
+        self.assertTrue((place / "file").exists())
+        self.assertTrue(place.with_name("away").exists())
+        self.assertEqual(list(self.records.iterdir()), [])
+
+    def test_another_process_with_that_number(self):
+        with self.tool(self.temporary()) as (process, place):
+            (path,) = self.records.iterdir()
+            record = json.loads(path.read_text())
+            self.assertEqual(record["owner"][0], process.pid)
+            path.write_text(json.dumps(record | {"owner": [process.pid, record["owner"][1] - 1]}))
+            resources.release()
+            self.assertFalse(place.exists())
+
+    def test_setting(self):
+        file = self.folder / "aio-max-nr"
+        context = f"resources.setting(Path({str(file)!r}), '9')"
+        for now, after in (("9", "1"), ("5", "5")):
+            file.write_text("1")
+            self.killed(context)
+            self.assertEqual(file.read_text(), "9")
+            # Where it is not what the tool has set, somebody has set it since.
+            file.write_text(now)
+            resources.release()
+            self.assertEqual(file.read_text(), after)
+
+    def test_record_that_cannot_be_read(self):
+        resources.records_folder()
+        (self.records / "1-2.json").write_text('{"kind": ')
+        resources.release()
+        self.assertEqual(list(self.records.iterdir()), [])
+
+    def test_what_cannot_be_released_is_tried_again(self):
+        place = self.killed(self.temporary())
+        with mock.patch.object(shutil, "rmtree", side_effect=OSError("busy")):
+            resources.release()
+        self.assertIn("cannot be released", self.said[0])
+        resources.release()
+        self.assertFalse(place.exists())
+
+    def test_folder_of_records_that_another_user_has_made(self):
+        self.records.mkdir(mode=0o777)
+        self.records.chmod(0o777)
+        with self.assertRaisesRegex(Failure, "only you can enter"):
+            resources.records_folder()
+        self.records.rmdir()
+        self.records.symlink_to(self.place)
+        with self.assertRaisesRegex(Failure, "only you can enter"):
+            resources.records_folder()
+
+    def test_server_in_the_folder_of_a_killed_tool(self):
+        """And no other process that works there."""
+        place = self.killed(self.temporary(), "(place / 'data').mkdir()")
+        for name in ("mysqld", "other"):
+            shutil.copy("/bin/sleep", self.folder / name)
+        with (
+            subprocess.Popen([self.folder / "mysqld", "60"], cwd=place / "data") as server,
+            subprocess.Popen([self.folder / "mysqld", "60"], cwd=self.folder) as elsewhere,
+            subprocess.Popen([self.folder / "other", "60"], cwd=place / "data") as other,
+        ):
+            try:
+                time.sleep(0.1)
+                resources.release()
+                self.assertEqual(server.wait(10), -signal.SIGKILL)
+                self.assertIsNone(elsewhere.poll())
+                self.assertIsNone(other.poll())
+            finally:
+                for process in (server, elsewhere, other):
+                    process.kill()
+        self.assertFalse(place.exists())
+
+    def loops(self):
+        return subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
+
+    def test_mounts_of_a_killed_tool(self):
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            self.skipTest("mounting needs root and loop devices")
+        for kind in ("ext4", "directfs"):
+            with self.subTest(kind):
+                self.killed(f"filesystem.mounted({kind!r}, '64M', {str(self.place)!r})", "(place / 'file').touch()")
+                self.assertIn(str(self.place), Path("/proc/mounts").read_text())
+                self.assertIn(str(self.place), self.loops())
+                resources.release()
+                self.assertNotIn(str(self.place), Path("/proc/mounts").read_text())
+                self.assertNotIn(str(self.place), self.loops())
+                self.assertEqual(list(self.place.iterdir()), [])
+
+    def test_signal_is_passed_on(self):
+        """A tool that a signal ends has its child set back what it has changed, and waits for it."""
+        text = f"""
+import sys
+sys.path.insert(0, {str(TOOLS)!r})
+import common, resources
+resources.RECORDS = common.Path({str(self.records)!r})
+def work():
+    script = "trap 'sleep 1; touch {self.folder}/set-back; exit' TERM; echo begun; sleep 60 & wait"
+    with common.child(["sh", "-c", script]):
+        pass
+common.main(work)
+"""
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as tool:
+            self.assertEqual(tool.stdout.readline(), "begun\n")
+            tool.terminate()
+            self.assertEqual(tool.wait(), 128 + signal.SIGTERM)
+        self.assertTrue((self.folder / "set-back").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
