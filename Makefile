@@ -16,6 +16,7 @@ packages: ## install the Debian packages that are missing
 	@tools/install-packages
 
 run: server ## build, start a server below var/, run a short load, say how to connect
+	@tools/install-packages sysbench
 	@tools/server.py run
 
 stop: ## stop that server
@@ -24,10 +25,9 @@ stop: ## stop that server
 # One recipe for the five builds: the target is the preset.
 server: PRESET = release
 stock debug asan deploy: PRESET = $@
-server stock debug asan deploy: packages
-	@mkdir -p build
-	@cmake --preset $(PRESET) -Wno-dev >build/$(PRESET).configure.log 2>&1 || { cat build/$(PRESET).configure.log; exit 1; }
-	@cmake --build --preset $(PRESET)
+server stock debug asan deploy:
+	@tools/install-packages build
+	@tools/build.py $(PRESET)
 server: ## build the fork
 stock: ## build the unmodified base with the same flags
 debug: ## build the fork with InnoDB's assertions and debug-only tests
@@ -68,13 +68,15 @@ aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 drop-bench: server ## time of DROP TABLE of 8 GiB, grown by inserts and preallocated
 	@tools/drop_bench.py
 
-flush-simulation: packages ## ahead flushing on simulated devices: figures and a plot
-	@cmake --preset policy >/dev/null && cmake --build --preset policy --target flush_simulate >/dev/null
+flush-simulation: ## ahead flushing on simulated devices: figures and a plot
+	@tools/install-packages build test
+	@tools/build.py policy flush_simulate
 	@tools/flush_simulation.py
 
 power-cuts: CUTS = 10
 power-cuts: server ## cut a server's power in the middle of its writes, CUTS=10 times in each configuration, as root
-	@cmake --preset policy >/dev/null && cmake --build --preset policy --target powercut_fs >/dev/null
+	@tools/install-packages test
+	@tools/build.py policy powercut_fs
 	@powercut/powercut.py run --cuts $(CUTS)
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
@@ -86,8 +88,11 @@ patch-edit: ## a git repository, build/patch-edit, with one commit per patch
 patch-export: ## write its commits back to patches/
 	@tools/patchqueue.py export
 
-clean: ## remove build/: what was built, results of benchmarks, an edit in build/patch-edit; var/ stays
+clean: ## remove build/: what was built, results of benchmarks, edits of patches; var/ stays
+	@tools/resources.py
+	@rm -f build/*/source.json
 	rm -rf build
 
-clean-source: ## remove the fork's source tree; the next build makes it anew
-	rm -rf build/fork/source build/fork/source.json
+clean-source: ## remove the source trees; the next build makes them anew
+	@rm -f build/*/source.json
+	rm -rf build/fork/source build/stock/source

@@ -1,0 +1,56 @@
+"""For each thing of ours that has more than one place, the places where it was forgotten: a lint."""
+
+import re
+
+from common import REPO
+
+INNOBASE = REPO / "storage/innobase"
+SUITES = REPO / "mysql-test/suite"
+VARIABLES = INNOBASE / "include/spw_sysvars_list.inc"
+
+
+def sources_not_built():
+    text = (REPO / "cmake/sources.cmake").read_text()
+    for folder, variable in ((INNOBASE, "spw_innobase"), (REPO / "sql", "spw_sql")):
+        for path in sorted(folder.rglob("*.cc")):
+            if f'"${{{variable}}}/{path.relative_to(folder)}"' not in text:
+                yield f"cmake/sources.cmake does not build {path.relative_to(REPO)}"
+
+
+def unit_tests_not_built():
+    text = (REPO / "unittest/CMakeLists.txt").read_text()
+    for path in sorted((REPO / "unittest").rglob("*-t.cc")):
+        name = str(path.relative_to(REPO / "unittest"))
+        if not re.search(rf"^\s*{re.escape(name)}$", text, re.MULTILINE):
+            yield f"unittest/CMakeLists.txt does not build {name}"
+
+
+def policies_without_a_test():
+    for path in sorted((INNOBASE / "policy").glob("*.h")):
+        if not (REPO / "unittest/policy" / f"{path.stem}-t.cc").exists():
+            yield f"{path.relative_to(REPO)} has no unittest/policy/{path.stem}-t.cc"
+
+
+def variables_without_reference_or_test():
+    readme = (REPO / "README.md").read_text()
+    for name in re.findall(r"MYSQL_SYSVAR\((\w+)\)", VARIABLES.read_text()):
+        if not re.search(rf"^\| `innodb_{name}` \|", readme, re.MULTILINE):
+            yield f"README.md, 'System variables', has no innodb_{name}"
+        if not (SUITES / f"sys_vars/t/innodb_{name}_basic.test").exists():
+            yield f"innodb_{name} has no mysql-test/suite/sys_vars/t/innodb_{name}_basic.test"
+
+
+def results_and_tests_apart():
+    for suite in sorted(SUITES.iterdir()):
+        tests = {path.stem for path in suite.glob("t/*.test")}
+        results = {path.stem for path in suite.glob("r/*.result")}
+        for name in sorted(tests - results):
+            yield f"{suite.name}.{name} has no result: tools/mtr.py --record {suite.name}.{name}"
+        for name in sorted(results - tests):
+            yield f"mysql-test/suite/{suite.name}/r/{name}.result has no test"
+
+
+def forgotten():
+    checks = (sources_not_built, unit_tests_not_built, policies_without_a_test, variables_without_reference_or_test,
+              results_and_tests_apart)  # fmt: skip
+    return [problem for check in checks for problem in check()]

@@ -1,0 +1,63 @@
+"""install-packages: what it asks APT for, and what it says where there is none."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOL = Path(__file__).resolve().parent.parent / "install-packages"
+
+
+class InstallPackages(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name in ("bash", "id"):
+            (self.folder / name).symlink_to(f"/usr/bin/{name}")
+
+    def stand_in(self, name, text):
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def run_tool(self, *arguments, **environment):
+        return subprocess.run(["/usr/bin/bash", TOOL, *arguments], capture_output=True, text=True, check=False,
+                              env=os.environ | {"PATH": str(self.folder)} | environment)  # fmt: skip
+
+    def asked(self, *arguments):
+        """With no package installed: those that APT is asked for."""
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("sudo", 'exec "$@"')
+        self.stand_in("apt-get", f'echo "$@" >> {self.folder}/asked')
+        self.assertEqual(self.run_tool(*arguments).returncode, 0)
+        return (self.folder / "asked").read_text().split()
+
+    def test_building_needs_nothing_of_lint(self):
+        packages = self.asked("build")
+        self.assertIn("ninja-build", packages)
+        self.assertFalse({"clang-format-15", "shellcheck", "sysbench"} & set(packages))
+
+    def test_all(self):
+        self.assertTrue({"ninja-build", "clang-format-15", "sysbench"} <= set(self.asked()))
+
+    def test_one_more(self):
+        self.assertEqual(self.asked("debootstrap")[-1], "debootstrap")
+
+    def test_not_debian(self):
+        result = self.run_tool("build")
+        self.assertEqual(result.returncode, 1)
+        for word in ("not Debian", "SPILLWAY_PACKAGES=no", "ninja-build"):
+            self.assertIn(word, result.stderr)
+        self.assertEqual(self.run_tool("build", SPILLWAY_PACKAGES="no").returncode, 0)
+
+    def test_apt_fails(self):
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("sudo", 'exec "$@"')
+        self.stand_in("apt-get", "exit 100")
+        result = self.run_tool("lint")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("shellcheck (see above)", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

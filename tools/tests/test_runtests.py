@@ -1,0 +1,142 @@
+"""A run that has tested nothing is not green: what steers tests is cleared, and a part without a result has failed."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runtests
+from common import Failure, Skip
+
+TOOLS = Path(__file__).resolve().parent.parent
+
+
+class Parts(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(mock.patch.object(runtests, "LOGS", self.folder))
+        self.enterContext(mock.patch.object(runtests, "FAILED", []))
+
+    def run_part(self, part):
+        """The summary of a run of one part, and what was printed."""
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            runtests.run_parts([("a part", part)])
+        return (self.folder / "summary").read_text().strip(), output.getvalue()
+
+    def test_results(self):
+        self.assertEqual(self.run_part(lambda: (2, 0, 1))[0], "2 passed, 0 failed, 1 skipped")
+
+        def skip():
+            raise Skip("why")
+
+        summary, output = self.run_part(skip)
+        self.assertEqual(summary, "0 passed, 0 failed, 1 skipped")
+        self.assertIn("skipped: a part: why", output)
+
+    def test_part_without_a_result(self):
+        summary, output = self.run_part(lambda: (0, 0, 0))
+        self.assertEqual(summary, "0 passed, 1 failed, 0 skipped")
+        self.assertIn("a part: no test was run", output)
+
+    def test_folder_without_tests(self):
+        self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "0 passed, 1 failed, 0 skipped")
+
+    def test_policy_tests_that_were_skipped_or_filtered(self):
+        def output(text):
+            return lambda name, *_, **__: text if name == "policy-tests" else ""
+
+        text = "[  SKIPPED ] AtomicProbe.One (0 ms)\n[  PASSED  ] 3 tests.\n[  SKIPPED ] 1 test, listed below:\n"
+        (self.folder / "super/policy").mkdir(parents=True)
+        with mock.patch.object(runtests, "BUILD", self.folder):
+            with mock.patch.object(runtests, "run_logged", output(text)):
+                summary, printed = self.run_part(runtests.policy_tests)
+            self.assertEqual(summary, "3 passed, 0 failed, 1 skipped")
+            self.assertIn("skipped: AtomicProbe.One", printed)
+            with mock.patch.object(runtests, "run_logged", output("[  PASSED  ] 0 tests.\n")):
+                self.assertEqual(self.run_part(runtests.policy_tests)[0], "0 passed, 1 failed, 0 skipped")
+
+    def test_lint_of_no_files(self):
+        subprocess.run(["git", "init", "--quiet", self.folder], check=True)
+        with mock.patch.object(runtests, "REPO", self.folder):
+            for lint in (runtests.lint_shell, runtests.lint_format, runtests.lint_headers):
+                with self.subTest(lint.__name__), self.assertRaisesRegex(Failure, "lists no files"):
+                    lint()
+        nowhere = self.folder / "nowhere"
+        nowhere.mkdir()
+        with (
+            mock.patch.object(runtests, "REPO", nowhere),
+            mock.patch.dict(os.environ, {"GIT_CEILING_DIRECTORIES": str(self.folder)}),
+            self.assertRaisesRegex(Failure, "not a git repository"),
+        ):
+            runtests.tracked("*.py")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give files to another user")
+    def test_lint_of_a_checkout_of_another_user(self):
+        subprocess.run(["git", "init", "--quiet", self.folder], check=True)
+        (self.folder / "with space.py").touch()
+        for path in [self.folder, *self.folder.rglob("*")]:
+            os.chown(path, 65534, 65534)
+        with mock.patch.object(runtests, "REPO", self.folder):
+            self.assertEqual(runtests.tracked("*.py"), ["with space.py"])
+
+    def test_environment(self):
+        steering = {"MAKEFLAGS": "n", "GTEST_FILTER": "none", "MTR_PARALLEL": "0", "PYTHONPATH": "/x", "GIT_DIR": "/x",
+                    "SERVER_TESTS_FLAVOR": "debug", "SPILLWAY_VAR": "/x", "LD_PRELOAD": "x"}  # fmt: skip
+        with mock.patch.dict(os.environ, steering | {"SPILLWAY_UPSTREAM": "/base", "CC": "gcc"}):
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                runtests.clear_environment()
+            self.assertFalse(steering.keys() & os.environ.keys())
+            self.assertEqual((os.environ["SPILLWAY_UPSTREAM"], os.environ["CC"]), ("/base", "gcc"))
+        self.assertIn("GTEST_FILTER", output.getvalue())
+
+
+class CiRun(unittest.TestCase):
+    """.ci/run with other tools in the places of install-packages and runtests.py."""
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.folder / ".ci").mkdir()
+        (self.folder / "tools").mkdir()
+        (self.folder / "build/test-logs").mkdir(parents=True)
+        self.script = self.folder / ".ci/run"
+        self.script.write_text((TOOLS.parent / ".ci/run").read_text())
+        self.script.chmod(0o755)
+
+    def tool(self, name, text):
+        path = self.folder / "tools" / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def run_ci(self, runtests, packages="exit 0", **environment):
+        self.tool("install-packages", packages)
+        self.tool("runtests.py", runtests)
+        result = subprocess.run([self.script], capture_output=True, text=True, check=False,
+                                env=os.environ | environment)  # fmt: skip
+        return result.returncode, result.stdout.splitlines()[-1:]
+
+    def test_green(self):
+        run = "echo '3 passed, 0 failed, 1 skipped' | tee build/test-logs/summary"
+        self.assertEqual(self.run_ci(run), (0, ["3 passed, 0 failed, 1 skipped"]))
+        self.assertEqual(self.run_ci(run, MAKEFLAGS="n"), (0, ["3 passed, 0 failed, 1 skipped"]))
+
+    def test_not_green(self):
+        for run in ("exit 0", "exit 1", "echo '3 passed' > build/test-logs/summary"):
+            (self.folder / "build/test-logs/summary").write_text("9 passed, 0 failed, 0 skipped\n")
+            self.assertEqual(self.run_ci(run), (1, ["0 passed, 1 failed, 0 skipped"]))
+        for summary in ("0 passed, 0 failed, 0 skipped", "3 passed, 1 failed, 0 skipped",
+                        "0 passed, 0 failed, 9 skipped"):  # fmt: skip
+            run = f"echo '{summary}' | tee build/test-logs/summary"
+            self.assertEqual(self.run_ci(run), (1, [summary]))
+        run = "echo '3 passed, 0 failed, 1 skipped' | tee build/test-logs/summary; exit 1"
+        self.assertEqual(self.run_ci(run)[0], 1)
+        self.assertEqual(self.run_ci("exit 0", packages="exit 1"), (1, ["0 passed, 1 failed, 0 skipped"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
