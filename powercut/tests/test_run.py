@@ -28,7 +28,7 @@ class Run(unittest.TestCase):
             mock.patch.object(powercut, "say"),
             mock.patch.multiple(powercut.Cases, storage=mock.MagicMock(), prepare=mock.MagicMock(), one=one),
         ):
-            return powercut.run_configuration("made-up", configuration, 1, arguments, io.StringIO())
+            return powercut.run_configuration("made-up", configuration, Path("nowhere"), arguments, io.StringIO())
 
     def setUp(self):
         self.addCleanup(powercut.STOPPING.clear)

@@ -9,11 +9,12 @@ import os
 import shutil
 import struct
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from resources import temporary_folder
+
 import storage
 from storage import DIRECTFS, PROGRAM, Failure, Skip, Storage, command
 
@@ -54,8 +55,7 @@ class WithStorage(unittest.TestCase):
             self.skipTest(str(skip))
         if not PROGRAM.exists():
             self.skipTest("powercut_fs is not built: make check builds it")
-        self.folder = Path(tempfile.mkdtemp(prefix="spillway-", dir="/dev/shm"))
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = self.enterContext(temporary_folder("/dev/shm"))
 
     def new(self, kind, *options):
         """New storage, whose power is on; options are powercut_fs'."""
