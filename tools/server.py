@@ -222,7 +222,11 @@ def give_up_root(makes_var):
     if not os.access(program("mysqld"), os.X_OK) or not os.access(WORKLOAD, os.R_OK):
         raise Failure(f"{who} cannot read {REPO}: let all users read it and enter the folders above it, or run this as "
                       "another user than root")  # fmt: skip
-    if VAR.exists() and not os.access(VAR, os.W_OK | os.X_OK):
+    try:
+        is_usable = not VAR.exists() or os.access(VAR, os.W_OK | os.X_OK)
+    except PermissionError:
+        is_usable = False
+    if not is_usable:
         raise Failure(f"{who} cannot write in {VAR}: name another place, SPILLWAY_VAR=<folder>, or remove {VAR} if it "
                       "is an old one of yours")  # fmt: skip
 
@@ -292,8 +296,11 @@ def socket_answers(path):
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(str(path))
-        except OSError:
+        except (ConnectionRefusedError, FileNotFoundError):
             return False
+        except PermissionError:
+            # Another user's, who may listen.
+            return True
     return True
 
 

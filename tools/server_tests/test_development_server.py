@@ -13,8 +13,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from common import client_command
-from scratch import CLIENT
+from scratch import CLIENT, client_command
 
 TOOL = Path(__file__).resolve().parent.parent / "server.py"
 
@@ -82,9 +81,8 @@ class Server(unittest.TestCase):
         self.assertNotIn(f"pid={self.server()},", sockets)
         self.assertEqual(self.sql("SELECT @@port, @@skip_networking").stdout, "0\t1\n")
         self.assertEqual(self.var.stat().st_mode & 0o777, 0o700)
-        for path in self.var.rglob("*"):
-            if not path.is_socket():
-                self.assertEqual(path.stat().st_mode & 0o077, 0, path)
+        self.assertEqual((self.var / "my.cnf").stat().st_mode & 0o077, 0)
+        self.assertFalse((self.var / "accounts.sql").exists())
         self.assertIn("Access denied", self.sql("SELECT 1", "--password=").stderr)
         self.assertNotIn(" 0 ", f" {self.user_ids()} ")
         self.assertEqual(self.user_ids().split()[0], str(self.var.stat().st_uid))

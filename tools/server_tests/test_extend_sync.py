@@ -9,8 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from resources import temporary_folder
-from scratch import FORK, Scratch
+from scratch import FORK, Scratch, temporary_folder
 
 SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
 MIB = 1 << 20
