@@ -105,8 +105,7 @@ def check_pages(instance):
         if is_encrypted(path):
             # innochecksum knows no keys. CHECK TABLE has read the pages.
             continue
-        command = [*DIES_WITH_US, program, "--no-defaults", path]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run([*DIES_WITH_US, program, path], capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise Lost(f"innochecksum {path.name}: {result.stderr.strip()[-MOST_CHARACTERS:]}")
 
