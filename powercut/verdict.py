@@ -63,29 +63,34 @@ def check_data(instance, numbers, expected):
     """What the clients were told, and what one transaction has done, is there as a whole or not at all; expected is
     what DDL has left, see ddl.py."""
     try:
-        made = [name for (name,) in instance.sql(f"SHOW TABLES IN {DATABASE} LIKE 'made%'")]
-        for table in (*TABLES, *made):
-            for _, _, kind, text in instance.sql(f"CHECK TABLE {DATABASE}.{table} EXTENDED"):
-                if kind != "status" or text != "OK":
-                    raise Lost(f"CHECK TABLE {table}: {kind}: {text}")
-        if found := instance.sql(STATEMENTS):
-            raise Lost("; ".join(row[0] for row in found))
-        rows = instance.sql(f"SELECT client, MAX(number) FROM {DATABASE}.journal GROUP BY client")
-        last = {int(client): int(number) for client, number in rows}
-        for client, number in numbers.items():
-            # The one after it may have been committed without an answer.
-            if last.get(client, 0) not in (number, number + 1):
-                raise Lost(f"client {client} was told that {number} is committed, and has {last.get(client, 0)}")
-        counts = {name: int(instance.sql(f"SELECT COUNT(*) FROM {DATABASE}.{name}")[0][0]) for name in made}
-        for client, number in last.items():
-            name = f"made_{client}"
-            if number and counts.get(name, counts.get(f"{name}_new")) != MADE_ROWS:
-                raise Lost(f"of {name} and {name}_new one has to have {MADE_ROWS} rows: {counts}")
-        if found := list(ddl.problems(instance, expected)):
-            raise Lost("; ".join(found))
+        with instance.one_client():
+            check_transfers(instance, numbers)
+            if found := list(ddl.problems(instance, expected)):
+                raise Lost("; ".join(found))
         instance.stop()
     except Failure as failure:
-        raise Lost(f"the server fails: {str(failure)[:MOST_CHARACTERS]}") from None
+        raise Lost(f"the server fails: {str(failure)[-MOST_CHARACTERS:]}") from None
+
+
+def check_transfers(instance, numbers):
+    made = [name for (name,) in instance.sql(f"SHOW TABLES IN {DATABASE} LIKE 'made%'")]
+    for table in (*TABLES, *made):
+        for _, _, kind, text in instance.sql(f"CHECK TABLE {DATABASE}.{table} EXTENDED"):
+            if kind != "status" or text != "OK":
+                raise Lost(f"CHECK TABLE {table}: {kind}: {text}")
+    if found := instance.sql(STATEMENTS):
+        raise Lost("; ".join(row[0] for row in found))
+    rows = instance.sql(f"SELECT client, MAX(number) FROM {DATABASE}.journal GROUP BY client")
+    last = {int(client): int(number) for client, number in rows}
+    for client, number in numbers.items():
+        # The one after it may have been committed without an answer.
+        if last.get(client, 0) not in (number, number + 1):
+            raise Lost(f"client {client} was told that {number} is committed, and has {last.get(client, 0)}")
+    counts = {name: int(instance.sql(f"SELECT COUNT(*) FROM {DATABASE}.{name}")[0][0]) for name in made}
+    for client, number in last.items():
+        name = f"made_{client}"
+        if number and counts.get(name, counts.get(f"{name}_new")) != MADE_ROWS:
+            raise Lost(f"of {name} and {name}_new one has to have {MADE_ROWS} rows: {counts}")
 
 
 def is_encrypted(path):

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -94,23 +95,28 @@ class Session:
         )  # fmt: skip
 
     def query(self, text):
-        """The rows of the statements, each a list of strings."""
+        """The rows of the statements, each a list of strings. An error ends the client; so does SQL_SECONDS without an
+        answer."""
         rows = []
+        timer = threading.Timer(SQL_SECONDS, self.process.kill)
+        timer.start()
         try:
             self.process.stdin.write(f"{text};\nSELECT '{self.END}';\n")
             self.process.stdin.flush()
+            for line in self.process.stdout:
+                row = line.rstrip("\n").split("\t")
+                if row == [self.END]:
+                    return rows
+                rows.append(row)
         except OSError:
-            raise self.lost() from None
-        for line in self.process.stdout:
-            row = line.rstrip("\n").split("\t")
-            if row == [self.END]:
-                return rows
-            rows.append(row)
-        raise self.lost()
+            raise self.lost(text) from None
+        finally:
+            timer.cancel()
+        raise self.lost(text)
 
-    def lost(self):
+    def lost(self, text):
         self.process.wait()
-        return Failure(f"a client's connection has ended: {self.process.stderr.read().strip()}")
+        return Failure(f"'{text}': a client's connection has ended: {self.process.stderr.read().strip()}")
 
     def close(self):
         self.process.kill()
@@ -130,6 +136,7 @@ class Instance:
         self.log = folder / "error.log"
         self.config = folder / "my.cnf"
         self.process = None
+        self.kept = None
         self.place = None
 
     def __enter__(self):
@@ -239,8 +246,25 @@ class Instance:
     def session(self):
         return Session(self.client_command())
 
+    @contextlib.contextmanager
+    def one_client(self):
+        """While this lasts sql() uses one client: to start a client takes longer than most statements."""
+        self.kept = self.session()
+        try:
+            yield
+        finally:
+            self.kept.close()
+            self.kept = None
+
     def sql(self, text):
         """The rows of statements, each a list of strings."""
+        if self.kept:
+            try:
+                return self.kept.query(text.strip().removesuffix(";"))
+            except Failure:
+                self.kept.close()
+                self.kept = self.session()
+                raise
         try:
             result = subprocess.run(self.client_command(), input=text, capture_output=True, text=True,
                                     errors="replace", timeout=SQL_SECONDS, check=False)  # fmt: skip
