@@ -82,6 +82,8 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
               Extend_reservation *reservation, uint64_t target,
               uint64_t *size) const;
 
+  bool gone(const Extend_space &space, uint64_t size) const;
+
   const LEX_STRING m_name;
   const ulonglong m_asked;
   const bool m_is_pages;
@@ -148,39 +150,39 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
         " they are written: tablespace `%s`",
         m_name.str);
   }
-  std::optional<Extend_reservation> reservation;
-  if (const auto disk = extend_disk(tablespace.space_id)) {
-    reservation.emplace(disk->id, target.needed);
+  auto disk = extend_disk(tablespace.space_id);
+  if (!disk) {
+    return gone(space, space.size);
   }
-  Extend_room room{};
-  if (const auto disk = extend_disk(tablespace.space_id)) {
-    room = decide_extend_room({.disk_free = disk->free,
-                               .disk_bytes = disk->size,
-                               .reserved = disk->reserved});
-    if (!room.is_enough) {
-      my_printf_error(
-          ER_RECORD_FILE_FULL,
-          "EXTENT_SIZE needs %llu bytes more. The file system has %llu bytes"
-          " free. Other statements have still to take %llu of them, and at "
-          "least"
-          " %llu stay free: tablespace `%s`",
-          MYF(0), ulonglong{target.needed}, ulonglong{disk->free},
-          ulonglong{disk->reserved - target.needed}, ulonglong{room.kept},
-          m_name.str);
-      return true;
-    }
-    if (room.is_little_left) {
-      push_warning_printf(
-          thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-          "%llu bytes of the file system's %llu will be left: a server that"
-          " cannot write its logs stops",
-          ulonglong{room.left}, ulonglong{disk->size});
-    }
+  Extend_reservation reservation{disk->id, target.needed};
+  disk = extend_disk(tablespace.space_id);
+  if (!disk) {
+    return gone(space, space.size);
+  }
+  const Extend_room room = decide_extend_room({.disk_free = disk->free,
+                                               .disk_bytes = disk->size,
+                                               .reserved = disk->reserved});
+  if (!room.is_enough) {
+    my_printf_error(
+        ER_RECORD_FILE_FULL,
+        "EXTENT_SIZE needs %llu bytes more. The file system has %llu bytes"
+        " free. Other statements have still to take %llu of them, and at least"
+        " %llu stay free: tablespace `%s`",
+        MYF(0), ulonglong{target.needed}, ulonglong{disk->free},
+        ulonglong{disk->reserved - target.needed}, ulonglong{room.kept},
+        m_name.str);
+    return true;
+  }
+  if (room.is_little_left) {
+    push_warning_printf(
+        thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+        "%llu bytes of the file system's %llu will be left: a server that"
+        " cannot write its logs stops",
+        ulonglong{room.left}, ulonglong{disk->size});
   }
   uint64_t size = space.size;
   const bool is_failed =
-      extend(thd, tablespace, space, room,
-             reservation ? &*reservation : nullptr, target.bytes, &size);
+      extend(thd, tablespace, space, room, &reservation, target.bytes, &size);
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
                       "It had %llu pages, %llu bytes, and has %llu pages, %llu"
                       " bytes: tablespace `%s`",
@@ -188,6 +190,16 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
                       ulonglong{space.size}, ulonglong{size / space.page_bytes},
                       ulonglong{size}, m_name.str);
   return is_failed;
+}
+
+bool Sql_cmd_set_extent_size::gone(const Extend_space &space,
+                                   uint64_t size) const {
+  my_printf_error(ER_TABLESPACE_MISSING,
+                  "Dropped, truncated, rebuilt, renamed or discarded when it"
+                  " had %llu pages, %llu bytes: tablespace `%s`",
+                  MYF(0), ulonglong{size / space.page_bytes}, ulonglong{size},
+                  m_name.str);
+  return true;
 }
 
 bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
@@ -337,11 +349,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begin;
       if (status == Extend_status::GONE) {
-        my_printf_error(ER_TABLESPACE_MISSING,
-                        "Dropped, truncated, rebuilt or renamed when it had"
-                        " %llu pages, %llu bytes: tablespace `%s`",
-                        MYF(0), pages(*size), ulonglong{*size}, m_name.str);
-        return true;
+        return gone(space, *size);
       }
       if (status == Extend_status::SHRUNK) {
         my_printf_error(ER_TABLESPACE_MISSING,

@@ -62,10 +62,10 @@ def take_signals():
 @contextlib.contextmanager
 def child(command, **options):
     """A process that has something to set back when it ends. The context waits for its end; an exception, as a signal
-    is, ends it first."""
+    is, ends it first, with all of its process group: cmake does not pass a signal on to ninja."""
     HELD["holds"] = True
     try:
-        process = subprocess.Popen([*ENDS_WITH_US, *command], stdin=subprocess.DEVNULL, **options)
+        process = subprocess.Popen([*ENDS_WITH_US, *command], stdin=subprocess.DEVNULL, process_group=0, **options)
     finally:
         HELD["holds"] = False
     with process:
@@ -75,7 +75,8 @@ def child(command, **options):
             yield process
             process.wait()
         except BaseException:
-            process.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             raise
 

@@ -87,16 +87,17 @@ def is_below(path, top):
     return str(path).startswith(f"{top}/")
 
 
-def mounts_below(top):
-    """The mounts below a folder, the newest first: (path, device number)."""
+def all_mounts():
+    """The mounts, the newest first: (path, device number)."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         words = line.split()
-        path = words[4].encode().decode("unicode_escape")
-        if is_below(path, top):
-            major, minor = words[2].split(":")
-            found.append((path, os.makedev(int(major), int(minor))))
+        found.append((words[4].encode().decode("unicode_escape"), os.makedev(*map(int, words[2].split(":")))))
     return found[::-1]
+
+
+def mounts_below(top):
+    return [(path, number) for path, number in all_mounts() if is_below(path, top)]
 
 
 def loops_below(top):
@@ -133,20 +134,25 @@ def release_mounts(top):
     """Unmount all below a folder, and detach the loop devices of files in it, whatever lies on what."""
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
-        loops, mounts = list(loops_below(top)), mounts_below(top)
+        loops = list(loops_below(top))
+        devices = [loop.stat().st_rdev for loop in loops]
+        # What is on one of the loop devices can be mounted elsewhere, too.
+        mounts = [path for path, number in all_mounts() if is_below(path, top) or number in devices]
         if not loops and not mounts:
             return
+        why = "it is in use"
         try:
             # The mounts of a file system on a loop device come after the one that the loop device's file is on.
             if mounts:
-                run("umount", mounts[0][0])
-            # It stays attached while it is mounted.
+                run("umount", mounts[0])
+            # It stays attached while it is mounted, or open.
             for loop in loops:
                 run("losetup", "--detach", loop)
         except Failure as failure:
-            if time.monotonic() > deadline:
-                raise Failure(f"{top} stays: {failure}") from None
-            time.sleep(0.2)
+            why = failure
+        if time.monotonic() > deadline:
+            raise Failure(f"{top} stays: {why}")
+        time.sleep(0.02)
 
 
 def remove_folder(path):

@@ -37,6 +37,7 @@ SYSTEM_PAGE = 5
 MARK = "#spw_atomic_writes"
 # Writes with RWF_ATOMIC that are under way at once, at most.
 RWF_AT_ONCE = 16
+RESTORED_FIRST_PAGE = "Restoring page [page id: space=0, page number=0] of datafile './ibdata1'"
 # What mysqld exits with after SIGABRT.
 ABORTED = 2
 # Of an inode of ext4: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
@@ -835,7 +836,7 @@ class AtomicWrites(Servers):
             with self.assertRaises(AssertionError):
                 scratch.start(FORK)
             self.assertIsNotNone(scratch.process.poll())
-            self.assertIn("the only copy in the doublewrite files is of", scratch.log.read_text(errors="replace"))
+            self.assertIn("a copy in its place that turned out to be of", scratch.log.read_text(errors="replace"))
 
         self.replace(scratch, unmarked)
         scratch.start(FORK)
@@ -888,21 +889,73 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_new_doublewrite_files(self):
-        """They are durable before a page is written to them: a file system that loses what was not synced has them."""
+        """They are durable before a page is written to them, and so is what is added to them: a file system that loses
+        what was not synced has them."""
         xfs = self.mount("xfs-reflink")
         scratch = self.server(self.mount("ext4"))
         folder = xfs / "dw"
         folder.mkdir()
         os.sync()
-        scratch.start(FORK, f"--innodb-doublewrite-dir={folder}")
+        sizes = {}
+        for pages in (16, 256):
+            larger = self.doublewrite_sizes_after_power_cut(scratch, xfs, folder, pages)
+            self.assertGreater(len(larger), 1)
+            self.assertTrue(all(size > sizes.get(name, 0) for name, size in larger.items()), (sizes, larger))
+            sizes = larger
+
+    def doublewrite_sizes_after_power_cut(self, scratch, xfs, folder, pages):
+        scratch.start(FORK, f"--innodb-doublewrite-dir={folder}", f"--innodb-doublewrite-pages={pages}")
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
-        self.assertGreater(len(sizes), 1)
         lose_what_was_not_synced(xfs)
         scratch.end(signal.SIGKILL)
         device = subprocess.run(["findmnt", "-no", "SOURCE", xfs], check=True, capture_output=True, text=True).stdout
         subprocess.run(["umount", xfs], check=True)
         subprocess.run(["mount", device.strip(), xfs], check=True)
         self.assertEqual({path.name: path.stat().st_size for path in folder.iterdir()}, sizes)
+        return sizes
+
+    def locked(self, scratch):
+        """The files that the server has locked against a second one."""
+        inodes = {line.split()[5].split(":")[2] for line in Path("/proc/locks").read_text().splitlines()
+                  if line.split()[4] == str(scratch.process.pid)}  # fmt: skip
+        files = [path for path in scratch.data.rglob("*") if path.suffix != ".ibt"]
+        return {path.name for path in files if str(path.stat().st_ino) in inodes}
+
+    def test_locks(self):
+        """What looks at a file that InnoDB has open leaves it locked."""
+        scratch = self.server(self.mount("xfs-reflink"))
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        locked = self.locked(scratch)
+        self.assertTrue({"ibdata1", "t.ibd", "#ib_16384_0.dblwr"} <= locked, locked)
+        self.assertEqual(scratch.end(), 0)
+        # The copies are cleared while the files are open; then the first page of a file is restored, and synced.
+        for setting in (AUTO, ON, AUTO):
+            scratch.start(FORK, setting, "--log-error-verbosity=3")
+            self.check(scratch)
+            self.assertEqual(self.locked(scratch), locked)
+            scratch.end(signal.SIGKILL)
+            first = self.page(scratch.data / "ibdata1", 0)
+            self.put_copy(scratch, first)
+            self.tear(scratch.data / "ibdata1", 0)
+            (scratch.data / MARK).unlink(missing_ok=True)
+        self.assertEqual(scratch.log.read_text().count(RESTORED_FIRST_PAGE), 2)
+
+    def test_marker_file_says_that_copies_were_cleared(self):
+        """Also one that is made later than that; and it goes where a server does not sync its data files, whatever
+        else is asked for."""
+        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        scratch = self.server(plain)
+        options = (AUTO, f"--innodb-directories={whole}")
+        scratch.start(FORK, *options)
+        self.assertFalse((scratch.data / MARK).exists())
+        scratch.sql(f"CREATE DATABASE d; CREATE TABLE d.u (a INT) DATA DIRECTORY = '{whole}';"
+                    "INSERT INTO d.u VALUES (1); FLUSH TABLES d.u FOR EXPORT")  # fmt: skip
+        self.assertEqual((scratch.data / MARK).read_text(), "copies of before are cleared\n")
+        scratch.end(signal.SIGKILL)
+        scratch.start(FORK, *options[1:], "--innodb-flush-method=O_DIRECT_NO_FSYNC", "--innodb-force-recovery=1")
+        self.assertFalse((scratch.data / MARK).exists())
+        scratch.end(signal.SIGKILL)
 
     def test_pages_without_redo(self):
         """The power goes after the OK of statements that build indexes: nothing of them is lost, with any setting."""

@@ -1,5 +1,4 @@
-"""O_DIRECT_NO_FSYNC: committed rows are in a part of a data file that a sync has made durable, also while a statement
-extends the file."""
+"""Committed rows are in a part of a data file that a sync has made durable, also while a statement extends the file."""
 
 import os
 import re
@@ -14,7 +13,6 @@ from scratch import FORK, Scratch, temporary_folder
 SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
 MIB = 1 << 20
 WAIT_SECONDS = 90
-OPTIONS = ("--innodb-flush-method=O_DIRECT_NO_FSYNC", "--skip-log-bin")
 SETUP = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(8000)) CHARSET latin1 AUTOEXTEND_SIZE = {};
@@ -33,6 +31,10 @@ CHECKPOINT_AGE = 5000
 
 
 class ExtendSync(unittest.TestCase):
+    """With the default."""
+
+    OPTIONS = ("--innodb-flush-method=O_DIRECT", "--skip-log-bin")
+
     @classmethod
     def setUpClass(cls):
         cls.library = cls.enterClassContext(temporary_folder()) / "sync_hold.so"
@@ -44,7 +46,7 @@ class ExtendSync(unittest.TestCase):
         self.syncs = self.scratch.path / "syncs"
         self.hold = self.scratch.path / "hold"
         self.scratch.initialise(FORK)
-        self.scratch.start(FORK, *OPTIONS, environment={
+        self.scratch.start(FORK, *self.OPTIONS, environment={
             "LD_PRELOAD": str(self.library), "SYNC_FILE": "/d/t.ibd", "SYNC_LOG": str(self.syncs),
             "SYNC_HOLD": str(self.hold)})  # fmt: skip
         self.addCleanup(self.release)
@@ -81,6 +83,26 @@ class ExtendSync(unittest.TestCase):
         self.wait_until(lambda: self.synced("begin") >= size)
         return statement
 
+    def test_rows_in_a_step_that_is_not_synced(self):
+        """An INSERT waits for the step whose space it needs, until that is synced."""
+        self.scratch.sql(SETUP.format(0) + INSERT.format(1000))
+        before = self.file.stat().st_size
+        # The first step is of 1 MiB, the second one of 2 MiB; an INSERT extends a file of this size by 1 MiB.
+        statement = self.hold_step_that_ends_at(before + 2 * MIB, before + 64 * MIB)
+        insert = self.session(1000 * "INSERT INTO d.t (a) VALUES (REPEAT('b', 7000));\n")
+        self.wait_until(lambda: self.number(WAITING) > 0 or self.number(HEADER_SIZE) > self.synced())
+        self.assertLessEqual(self.number(HEADER_SIZE), self.synced())
+        self.release()
+        self.assertEqual(statement.wait(WAIT_SECONDS), 0)
+        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
+        self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
+
+
+class ExtendSyncOfSizeOnly(ExtendSync):
+    """A file is synced only when its size has changed."""
+
+    OPTIONS = ("--innodb-flush-method=O_DIRECT_NO_FSYNC", "--skip-log-bin")
+
     def test_extension_while_another_is_synced(self):
         self.scratch.sql(SETUP.format("16M"))
         while self.file.stat().st_size < 32 * MIB:
@@ -106,23 +128,9 @@ class ExtendSync(unittest.TestCase):
         self.scratch.end(signal.SIGKILL)
         # What a power cut leaves at the least.
         os.truncate(self.file, min(self.synced(), self.file.stat().st_size))
-        self.scratch.start(FORK, *OPTIONS)
+        self.scratch.start(FORK, *self.OPTIONS)
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), rows)
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split()[-1], "OK")
-
-    def test_rows_in_a_step_that_is_not_synced(self):
-        """An INSERT waits for the step whose space it needs, until that is synced."""
-        self.scratch.sql(SETUP.format(0) + INSERT.format(1000))
-        before = self.file.stat().st_size
-        # The first step is of 1 MiB, the second one of 2 MiB; an INSERT extends a file of this size by 1 MiB.
-        statement = self.hold_step_that_ends_at(before + 2 * MIB, before + 64 * MIB)
-        insert = self.session(1000 * "INSERT INTO d.t (a) VALUES (REPEAT('b', 7000));\n")
-        self.wait_until(lambda: self.number(WAITING) > 0 or self.number(HEADER_SIZE) > self.synced())
-        self.assertLessEqual(self.number(HEADER_SIZE), self.synced())
-        self.release()
-        self.assertEqual(statement.wait(WAIT_SECONDS), 0)
-        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
-        self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
 
 
 if __name__ == "__main__":

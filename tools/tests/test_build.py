@@ -59,6 +59,22 @@ class Build(unittest.TestCase):
             running += 1 if word == "begin" else -1
             self.assertLessEqual(running, 1)
 
+    def test_signal_reaches_what_cmake_has_started(self):
+        """cmake itself takes no notice of it."""
+        (self.folder / "ninja").write_text(f"""#!/bin/sh
+trap 'touch {self.folder}/ended; exit' TERM
+echo begin >> {self.folder}/log
+sleep 60 & wait
+""")
+        (self.folder / "ninja").chmod(0o755)
+        (self.folder / "cmake").write_text(f"#!/bin/sh\ntrap : TERM\n{self.folder}/ninja\n")
+        with self.begin() as tool:
+            while not self.log():
+                time.sleep(0.02)
+            tool.terminate()
+            tool.communicate(timeout=20)
+        self.assertTrue((self.folder / "ended").exists())
+
     def test_failure(self):
         with self.begin(CMAKE_STATUS="3") as tool:
             output = tool.communicate()[0]

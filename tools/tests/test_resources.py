@@ -172,6 +172,17 @@ class Resources(unittest.TestCase):
                 self.assertNotIn(str(self.place), self.loops())
                 self.assertEqual(list(self.place.iterdir()), [])
 
+    def test_file_system_that_is_mounted_elsewhere_too(self):
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            self.skipTest("mounting needs root and loop devices")
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        context = f"filesystem.mounted('ext4', '64M', {str(self.place)!r})"
+        self.killed(context, f"subprocess.run(['mount', '--bind', place, {str(elsewhere)!r}], check=True)")
+        resources.release()
+        self.assertNotIn(str(self.folder), Path("/proc/mounts").read_text())
+        self.assertNotIn(str(self.place), self.loops())
+
     def test_signal_is_passed_on(self):
         """A tool that a signal ends has its child set back what it has changed, and waits for it."""
         text = f"""

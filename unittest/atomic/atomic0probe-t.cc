@@ -239,10 +239,24 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   }
   for (const std::string name :
        {"pci0000:00/nvme/nvme0/nvme0n1", "pci0000:00/ata1/host0/block/sda",
-        "virtual/block/dm-0", "virtual/block/md0"}) {
+        "virtual/block/md0"}) {
     named(m_device, name);
     queue(m_device, "logical_block_size", "16384");
     EXPECT_TRUE(find().sector_is_trusted) << name;
+  }
+  named(m_device, "virtual/block/dm-0");
+  queue(m_device, "logical_block_size", "16384");
+  EXPECT_FALSE(find().sector_is_trusted);
+  const fs::path uuid = m_folder / "sys/dev/block" / m_device / "dm/uuid";
+  fs::create_directories(uuid.parent_path());
+  for (const auto &[text, is_trusted] : {std::pair{"LVM-Rb3c", true},
+                                         {"mpath-360", true},
+                                         {"CRYPT-LUKS2-6f0e-data", true},
+                                         {"CRYPT-SUBDEV-6f0e-data_dif", false},
+                                         {"INTEGRITY-data", false},
+                                         {"", false}}) {
+    std::ofstream(uuid) << text << "\n";
+    EXPECT_EQ(find().sector_is_trusted, is_trusted) << text;
   }
   for (const std::string name :
        {"virtio0/block/vda", "virtual/block/nbd0", "virtual/block/ublkb0",

@@ -348,6 +348,9 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
   if (use_fallocate) {
     tbsp_extend_and_initialize = false;
   }
+  if (!syncs_data_files(*flush_method)) {
+    dblwr_without_sync();
+  }
 }
 
 dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
@@ -414,7 +417,7 @@ void atomic_file_opened(fil_node_t *file) {
              page_size_t(file->space->flags).physical(), true);
   if (output.is_refused) {
     ib::fatal(UT_LOCATION_HERE)
-        << "The server stops, as it has to write to '" << file->name
+        << "The server stops, as it has to open '" << file->name
         << "', innodb_use_atomic_writes is ON, and the pages would not be"
            " written whole. Start it with AUTO, or with that file on storage"
            " that writes whole pages.";

@@ -42,6 +42,11 @@ constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
 anything, and promises nothing. */
 constexpr unsigned long NOBODYS = 0x4004957f;
 
+/** Begins of dm/uuid of devices whose sectors are as whole as those of the
+devices below: LVM, multipath and dm-crypt. */
+constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
+                                      "CRYPT-LUKS2-", "CRYPT-PLAIN-"};
+
 /** Devices below one another. */
 constexpr int LAYERS_MAX = 8;
 
@@ -270,8 +275,16 @@ bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
   if (name.starts_with("loop")) {
     return text_of(path / "loop/dio", error).value_or("").starts_with("1");
   }
-  if (name.starts_with("dm-") || name.starts_with("md")) {
+  if (name.starts_with("md")) {
     return true;
+  }
+  if (name.starts_with("dm-")) {
+    /* Not dm-integrity, which can write a sector and its checksum apart: a
+    power cut leaves one that cannot be read. */
+    const std::string uuid = text_of(path / "dm/uuid", error).value_or("");
+    return std::ranges::any_of(DM_TRUSTED, [&uuid](const char *kind) {
+      return uuid.starts_with(kind);
+    });
   }
   const auto is_by = [&path](const char *bus) {
     return path.string().find(bus) != std::string::npos;

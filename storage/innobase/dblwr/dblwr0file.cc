@@ -16,9 +16,14 @@ could be older than their pages.
 The marker file is in the data directory from the first page on that is written
 without a copy, until the copies are cleared: when recovery has flushed and
 synced all pages, and at a clean shutdown. A line in it says that they were
-cleared once since. While that is there recovery uses no copy from before the
+cleared before. While that is there recovery uses no copy from before the
 checkpoint (dblwr_copy_is_stale()): all are of servers whose checkpoints sync
-the data files, as that rule needs. */
+the data files, as that rule needs. A server whose checkpoints do not removes
+the marker file when it starts.
+
+Files that InnoDB has open are not closed here after they were opened once more:
+to close any descriptor of a file releases the locks that the process has on it,
+and with them what keeps a second server off (fcntl(2)). */
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -54,6 +59,7 @@ constexpr const char *MARKER_FILE = "#spw_atomic_writes";
 /** Lines of the marker file. */
 constexpr const char *STALE_FIRST_PAGE = "stale first page";
 constexpr const char *CLEARED = "copies of before are cleared";
+constexpr const char *CLEARED_LINE = "copies of before are cleared\n";
 
 /** Where doublewrite files are, or would be with innodb_doublewrite = OFF. Set
 before InnoDB starts, as are the next two. */
@@ -65,6 +71,9 @@ bool s_marker_was_there = false;
 
 /** Its line was, too: see dblwr_only_newest_is_usable(). */
 bool s_was_cleared = false;
+
+/** This server has cleared the copies: a marker file that it makes says so. */
+std::atomic<bool> s_has_cleared{false};
 
 /** The marker file is there, and durable. */
 std::atomic<bool> s_is_marked{false};
@@ -101,7 +110,7 @@ int add_to_marker(const std::string &text) {
   return error != 0 ? error : sync_folder(".");
 }
 
-/** Overwrite a file with zeros.
+/** Overwrite a file with zeros. It stays open.
 @return 0 if they are durable; else errno */
 int clear(const std::filesystem::path &path) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -122,7 +131,6 @@ int clear(const std::filesystem::path &path) {
   if (error == 0 && fsync(file) != 0) {
     error = errno;
   }
-  close(file);
   return error;
 }
 
@@ -143,17 +151,18 @@ bool clear_copies() {
       if (const int error = clear(entry->path()); error != 0) {
         ib::warn() << "The doublewrite file '" << entry->path().string()
                    << "' could not be cleared: " << strerror(error)
-                   << ". Its copies can be older than their pages. Recovery of"
-                      " this server does not use such copies; do not start"
-                      " another server with this data directory before a clean"
-                      " shutdown without this message.";
+                   << ". Its copies stay, and can become older than their"
+                      " pages. Remove the cause and restart the server; do not"
+                      " start another server with this data directory before.";
         return false;
       }
     }
   }
   if (failure && failure != std::errc::no_such_file_or_directory) {
     ib::warn() << "The doublewrite files in '" << s_folder
-               << "' could not be cleared: " << failure.message() << ".";
+               << "' could not be cleared: " << failure.message()
+               << ". Their copies stay, and can become older than their pages."
+                  " Remove the cause and restart the server.";
     return false;
   }
   return true;
@@ -184,8 +193,8 @@ void remove_marker() {
 }
 
 /** Sync the first pages that were restored from copies: upstream writes them
-past its count of a file's writes, and does not sync them.
-@return whether all were */
+past its count of a file's writes, and does not sync them. The files stay open.
+@return whether all were; if not, the error log says so */
 bool sync_first_pages() {
   std::set<space_id_t> spaces = dblwr_restored_first_pages();
   if (spaces.empty()) {
@@ -209,7 +218,12 @@ bool sync_first_pages() {
           << ". The copy is still there: remove the cause, and start the server"
              " again.";
     }
-    close(file);
+  }
+  if (!spaces.empty()) {
+    ib::warn() << "Tablespace " << *spaces.begin() << ", whose first page was"
+               << " restored from the doublewrite buffer, is not open now. Its"
+                  " copy stays, with all others, until the next clean"
+                  " shutdown.";
   }
   return spaces.empty();
 }
@@ -227,9 +241,21 @@ void dblwr_start(const char *folder, bool may_bypass) {
   s_was_cleared = marker_has(CLEARED);
 }
 
+void dblwr_without_sync() {
+  if (s_marker_was_there && !srv_read_only_mode &&
+      !dblwr_first_page_is_stale()) {
+    remove_marker();
+  }
+  s_marker_was_there = s_was_cleared = false;
+}
+
+bool syncs_data_files(unsigned long flush_method) {
+  return flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC &&
+         flush_method != SRV_UNIX_NOSYNC;
+}
+
 bool data_files_are_synced() {
-  return srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC &&
-         srv_unix_file_flush_method != SRV_UNIX_NOSYNC;
+  return syncs_data_files(srv_unix_file_flush_method);
 }
 
 void sync_unlogged_pages() { fil_flush_file_spaces(); }
@@ -238,7 +264,7 @@ int dblwr_write_marker() {
   if (s_is_marked.load()) {
     return 0;
   }
-  const int error = add_to_marker("");
+  const int error = add_to_marker(s_has_cleared.load() ? CLEARED_LINE : "");
   s_is_marked.store(error == 0);
   return error;
 }
@@ -259,9 +285,9 @@ bool dblwr_first_page_is_stale() { return marker_has(STALE_FIRST_PAGE); }
 
 bool dblwr_needs_fsync() { return doublewrite_fsync; }
 
-bool dblwr_sync_file(int file, const std::string &path) {
+void dblwr_sync_file(int file, const std::string &path) {
   if (srv_read_only_mode) {
-    return true;
+    return;
   }
   const size_t slash = path.rfind('/');
   int error = fsync(file) == 0 ? 0 : errno;
@@ -270,32 +296,29 @@ bool dblwr_sync_file(int file, const std::string &path) {
                                                    : path.substr(0, slash + 1));
   }
   if (error != 0) {
-    ib::error() << "The doublewrite file '" << path
-                << "' could not be synced: " << strerror(error)
-                << ". The server does not start.";
+    ib::fatal(UT_LOCATION_HERE)
+        << "The doublewrite file '" << path
+        << "' could not be synced: " << strerror(error)
+        << ". The server does not start, as a power cut could tear pages"
+           " without a copy. Remove the cause, or name another folder:"
+           " innodb_doublewrite_dir.";
   }
-  return error == 0;
 }
 
 void dblwr_recovered() {
   if (!s_may_bypass && !s_marker_was_there) {
     return;
   }
-  if (!data_files_are_synced()) {
-    /* The copies may still be needed, and the rule of the marker file does not
-    hold for what this server writes. */
-    remove_marker();
+  /* Without syncs the copies may still be needed. */
+  if (!data_files_are_synced() || !sync_first_pages() || !clear_copies()) {
     return;
   }
-  if (!sync_first_pages() || !clear_copies()) {
-    return;
-  }
+  s_has_cleared.store(true);
   if (!s_is_marked.load()) {
     if (s_marker_was_there) {
       remove_marker();
     }
-  } else if (const int error = add_to_marker(std::string(CLEARED) + "\n");
-             error != 0) {
+  } else if (const int error = add_to_marker(CLEARED_LINE); error != 0) {
     /* Recovery uses all copies then, as stock does. */
     ib::warn() << "'" << MARKER_FILE
                << "' could not be written: " << strerror(error) << ".";

@@ -130,13 +130,12 @@ that is not usable: the marker file says so to later starts. */
 [[noreturn]] void stop_for_first_page() {
   dblwr_mark_first_page_as_stale();
   ib::fatal(UT_LOCATION_HERE)
-      << "The first page of the system tablespace was torn, and the only copy "
-         "in"
-         " the doublewrite files is of an earlier write of the page, or of"
-         " another data directory. The server stops, as the page cannot be"
-         " recovered. Restore the data directory from a backup, and remove the"
-         " file '#spw_atomic_writes' from it: as long as that is there the"
-         " server does not start.";
+      << "The first page of the system tablespace was torn, and recovery has"
+         " put a copy in its place that turned out to be of an earlier write of"
+         " the page, or of another data directory. The server stops. Restore"
+         " the data directory from a backup, and remove the file"
+         " '#spw_atomic_writes' from it: as long as that is there the server"
+         " does not start.";
 }
 
 }  // namespace

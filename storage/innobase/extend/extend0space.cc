@@ -86,13 +86,20 @@ constexpr std::chrono::milliseconds REST_SLICE{20};
 }  // namespace
 
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
+  const bool is_synced_for_its_size =
+      srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC;
+  /* A session that extends for itself keeps the tablespace's latch until
+  Fil_shard::space_flush() has synced the file; others do not hold it. */
   if (file->space->purpose != FIL_TYPE_TABLESPACE ||
-      srv_unix_file_flush_method != SRV_UNIX_O_DIRECT_NO_FSYNC) {
+      srv_unix_file_flush_method == SRV_UNIX_NOSYNC ||
+      (!is_synced_for_its_size && !extends_for_others())) {
     return;
   }
   os_file_flush(file->handle);
-  /* Fil_shard::space_flush() finds nothing left to sync. */
-  file->flush_size = file->size + n_pages_added;
+  if (is_synced_for_its_size) {
+    /* Fil_shard::space_flush() finds nothing left to sync. */
+    file->flush_size = file->size + n_pages_added;
+  }
 }
 
 const char *extend_sync_warning() {

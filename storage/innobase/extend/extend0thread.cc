@@ -214,6 +214,10 @@ void Extender_ahead::look(steady_clock::time_point now) {
         m_files.try_emplace(one.space_id, one.space_id, one.look.extent_bytes)
             .first->second;
     kept.is_found = true;
+    if (one.look.size < kept.size) {
+      /* Another file was imported in its place. */
+      kept.target = 0;
+    }
     kept.size = one.look.size;
     kept.history = extend_history(kept.history, one.look);
     kept.free = extend_free_bytes(one.look);

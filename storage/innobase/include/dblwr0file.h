@@ -24,8 +24,12 @@ namespace spw {
 pages' writes with any innodb_flush_method. */
 extern bool doublewrite_fsync;
 
-/** @return whether innodb_flush_method has data files synced when pages have
-been written to them, ahead of the checkpoint that passes them */
+/** @param[in]  flush_method  a value of innodb_flush_method
+@return whether it has data files synced when pages have been written to them,
+ahead of the checkpoint that passes them */
+[[nodiscard]] bool syncs_data_files(unsigned long flush_method);
+
+/** @return whether this server's innodb_flush_method does */
 [[nodiscard]] bool data_files_are_synced();
 
 /** Called once, before InnoDB starts.
@@ -33,6 +37,10 @@ been written to them, ahead of the checkpoint that passes them */
                      are. Upstream puts a # before a name that is no path.
 @param[in]  may_bypass  innodb_use_atomic_writes is not OFF */
 void dblwr_start(const char *folder, bool may_bypass);
+
+/** Called after that, if innodb_flush_method does not have data files synced:
+the rule of the marker file does not hold for what this server writes. */
+void dblwr_without_sync();
 
 /** @return the tablespaces whose first page recovery has restored from a copy
  */

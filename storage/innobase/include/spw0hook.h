@@ -529,12 +529,11 @@ void sync_unlogged_pages();
 writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
 [[nodiscard]] bool dblwr_needs_fsync();
 
-/** A doublewrite file has been made, or found, and is about to be used: sync it
-and its folder.
+/** A doublewrite file has its size, and is about to be used: sync it and its
+folder, or end the server.
 @param[in]  file  the file
-@param[in]  path  its path
-@return whether it is durable; if not, the error log says why */
-[[nodiscard]] bool dblwr_sync_file(int file, const std::string &path);
+@param[in]  path  its path */
+void dblwr_sync_file(int file, const std::string &path);
 
 /** Recovery has flushed all pages, and no thread writes any: clear the copies
 in the doublewrite files where pages are, or were, written without them. */
@@ -706,9 +705,9 @@ class Redo_buffer {
 /* Extended data files: extend/extend0space.cc */
 
 /** Sync a data file that this thread has extended, before other threads learn
-its new size: with innodb_flush_method = O_DIRECT_NO_FSYNC, which syncs a file
-only when its size changes. Otherwise does nothing. The caller holds no latch of
-the file system.
+its new size: if this thread does not hold the tablespace's latch, and with
+innodb_flush_method = O_DIRECT_NO_FSYNC, which syncs a file only when its size
+changes. Otherwise does nothing. The caller holds no mutex of the shard.
 @param[in,out]  file           the file
 @param[in]      n_pages_added  by how much its size is about to grow */
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added);

@@ -55,6 +55,9 @@ class Extend_for_others {
   const std::chrono::steady_clock::time_point m_start;
 };
 
+/** @return whether this thread is one that extends data files for others */
+bool extends_for_others();
+
 /** What threads of one kind have extended data files by. */
 struct Extend_work {
   /** Steps, and the time that they took: microseconds; 0 with USER, for whom

@@ -218,6 +218,8 @@ Extend_for_others::Extend_for_others(Extender extender)
   t_extender = extender;
 }
 
+bool extends_for_others() { return t_extender != Extender::USER; }
+
 Extend_for_others::~Extend_for_others() {
   const auto elapsed = steady_clock::now() - m_start;
   Extend_counters &counters = counters_of(t_extender);
