@@ -3,11 +3,6 @@
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench guest-tests upstream-tests \
         install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source
 MAKEFLAGS += --no-print-directory
-# The build calls tools from its own folder.
-ifdef SPILLWAY_UPSTREAM
-override SPILLWAY_UPSTREAM := $(abspath $(SPILLWAY_UPSTREAM))
-export SPILLWAY_UPSTREAM
-endif
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -88,10 +83,8 @@ patch-edit: ## a git repository, build/patch-edit, with one commit per patch
 patch-export: ## write its commits back to patches/
 	@tools/patchqueue.py export
 
-clean: ## remove build/: what was built, results of benchmarks, edits of patches; var/ stays
-	@tools/resources.py
-	@rm -f build/*/source.json
-	rm -rf build
+clean: ## remove build/: what was built, results of benchmarks; var/ stays
+	@tools/clean.py
 
 clean-source: ## remove the source trees; the next build makes them anew
 	@rm -f build/*/source.json

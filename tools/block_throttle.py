@@ -115,13 +115,15 @@ def lift(device, root=CGROUPS):
 def disk_throttled(root, device, files):
     """While this lasts, a whole disk is throttled in version 1: in the root group, for what is in no other group."""
     lift(device, root)
-    with recorded("throttle", path=device, device=device, files=[str(root / "blkio" / name) for name in files]):
+    paths = [str(root / "blkio" / name) for name in files]
+    with recorded("throttle", path=device, device=device, files=paths) as forget:
         try:
             for name, text in files.items():
                 write(root / "blkio" / name, text)
             yield
         finally:
             lift(device, root)
+            forget()
 
 
 @contextlib.contextmanager
@@ -151,7 +153,7 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
             group.mkdir()
         except OSError as error:
             raise Failure(f"{group} cannot be made: {error.strerror}") from error
-        with recorded("group", path=str(group), identity=identity(group)):
+        with recorded("group", path=str(group), identity=identity(group)) as forget:
             try:
                 for name, text in files.items():
                     write(group / name, text)
@@ -161,17 +163,19 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
                 for number in (group / "cgroup.procs").read_text().split():
                     with contextlib.suppress(OSError):
                         (before / "cgroup.procs").write_text(number)
-                remove_group(group)
+                if remove_group(group):
+                    forget()
 
 
 def remove_group(group):
-    """Remove an empty group. One whose last process has just been killed is busy for a moment."""
+    """Remove an empty group, and give whether that is done. One whose last process has just been killed is busy for a
+    moment."""
     deadline = time.monotonic() + REMOVE_SECONDS
     while True:
         try:
             group.rmdir()
-            return
+            return True
         except OSError:
             if time.monotonic() > deadline:
-                return
+                return False
         time.sleep(0.1)

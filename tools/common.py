@@ -90,6 +90,9 @@ def main(function, *arguments):
     import resources
 
     take_signals()
+    if upstream := os.environ.get("SPILLWAY_UPSTREAM"):
+        # The build calls tools from its own folder.
+        os.environ["SPILLWAY_UPSTREAM"] = str(Path(upstream).expanduser().absolute())
     try:
         check_path(REPO)
         resources.release()

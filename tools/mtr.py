@@ -177,22 +177,24 @@ def run_mtr(build, arguments, log=None):
     # Some of our tests take the AIO requests of the whole machine, which would lower the servers of another run.
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone("mysql-test-run"))
+        # mysql-test-run makes the folder of its servers anew, for all to enter, and has one in /tmp for all to write.
         vardir = stack.enter_context(folder_of_servers())
+        ids = {"MTR_UNIQUE_IDS_DIR": str(vardir / "ids")}
         # Servers wait for most of a test; those of other builds need the processors.
         workers = os.cpu_count() * (2 if build.endswith("/release") else 1)
-        command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}", f"--parallel={workers}", "--force",
+        command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}/var", f"--parallel={workers}", "--force",
                    "--max-test-fail=0", "--retry=0", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip
         out = stack.enter_context(open(log, "w")) if log else sys.stdout
         storage = stack.enter_context(storage_for_tests(arguments))
         process = stack.enter_context(child(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                            text=True, errors="replace", env=os.environ | storage))  # fmt: skip
+                                            text=True, errors="replace", env=os.environ | storage | ids))  # fmt: skip
         for line in process.stdout:
             tally.line(line)
             out.write(line)
             out.flush()
         process.wait()
         if tally.failed:
-            keep_logs(vardir, build)
+            keep_logs(vardir / "var", build)
     if process.returncode != 0 and not tally.failed:
         raise Failure(f"mysql-test-run ended with status {process.returncode} and no failed test" +
                       (f"; see {log}" if log else ""))  # fmt: skip

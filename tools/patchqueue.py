@@ -5,7 +5,8 @@
     patchqueue.py check                lint, then apply to build/stock/source and export again: no difference allowed
     patchqueue.py edit [PATH...]       a git repository, build/patch-edit, with one commit per patch, to edit hooks in;
                                        PATHs are upstream files that no patch touches yet
-    patchqueue.py export               write the commits of build/patch-edit back to patches/, and move it aside
+    patchqueue.py export               write the commits of build/patch-edit back to patches/, and move it aside;
+                                       --remove PATCH: one that no commit has any more
     patchqueue.py stats                the patch budget
 
 A patch applies at the very lines it names, or not at all: fuzz and offsets are errors. tools/upstream.py rebase moves
@@ -23,13 +24,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import BUILD, PATCHES, REPO, Failure, locked, main, say, write_whole
+from common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say, write_whole
 
 EDIT = BUILD / "patch-edit"
 # In the repository of an edit: patches/ as it was when the edit began, and the commit of its base.
 BEGAN = ".git/spillway-began"
 # What git keeps in a repository while something is under way there.
-UNDER_WAY = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+# In full: a tag can have the name of a branch.
+QUEUE, BASE = "refs/heads/queue", "refs/tags/base"
 NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.+-]+\.patch")
 # What patches call is declared here: of InnoDB, and of the SQL layer.
 DOORS = (REPO / "storage/innobase/include/spw0hook.h", REPO / "sql/sql_extent_size.h")
@@ -249,7 +252,7 @@ def commit_one(folder, patch):
 
 def pristine_tree():
     tree = BUILD / "stock/source"
-    if not (BUILD / "stock/source.json").exists():
+    if not read_record(BUILD / "stock/source.json"):
         raise Failure("there is no pristine tree yet: tools/upstream.py tree stock")
     return tree
 
@@ -277,7 +280,7 @@ def commit_of(folder, name):
 
 
 def record_base(folder):
-    write_whole(folder / BEGAN / "base", commit_of(folder, "base"))
+    write_whole(folder / BEGAN / "base", commit_of(folder, BASE))
 
 
 def patch_files(folder):
@@ -326,23 +329,29 @@ def check_edit():
     for name in UNDER_WAY:
         if (EDIT / ".git" / name).exists():
             raise Failure(f"{place} has a {name.lower().removesuffix('_head')} under way: end it (git status says how)")
-    if git(EDIT, "symbolic-ref", "--quiet", "HEAD", check=False).stdout.strip() != "refs/heads/queue":
+    if git(EDIT, "symbolic-ref", "--quiet", "HEAD", check=False).stdout.strip() != QUEUE:
         raise Failure(f"{place} is not on the branch queue, which is what is exported: git checkout queue")
     if git(EDIT, "status", "--porcelain").stdout.strip():
         raise Failure(f"{place} has changes that are not committed")
+    if git(EDIT, "rev-parse", "--quiet", "--verify", "refs/stash", check=False).returncode == 0:
+        raise Failure(f"{place} has a stash: git stash pop, or git stash drop")
+    listed = git(EDIT, "ls-files", "-v").stdout.splitlines()
+    if marked := [line[2:] for line in listed if line[0].islower() or line[0] == "S"]:
+        raise Failure(f"{place}: git is told not to look at {', '.join(marked)}: git update-index "
+                      "--no-assume-unchanged --no-skip-worktree FILE")  # fmt: skip
     base = (EDIT / BEGAN / "base").read_text()
-    if commit_of(EDIT, "base") != base:
+    if commit_of(EDIT, BASE) != base:
         raise Failure(f"{place}: the tag base was moved; put it back: git tag --force base {base[:9]}")
-    if git(EDIT, "merge-base", "--is-ancestor", "base", "queue", check=False).returncode != 0:
+    if git(EDIT, "merge-base", "--is-ancestor", BASE, QUEUE, check=False).returncode != 0:
         raise Failure(f"{place}: the branch queue does not begin at the tag base")
-    if merges := git(EDIT, "rev-list", "--merges", "base..queue").stdout.split():
+    if merges := git(EDIT, "rev-list", "--merges", f"{BASE}..{QUEUE}").stdout.split():
         raise Failure(f"{place}: commit {merges[0][:9]} is a merge; a patch is a commit with one parent")
 
 
 def edited_patches():
     """The patches that the commits after the tag base are, by name and in their order."""
     patches = {}
-    for commit in git(EDIT, "rev-list", "--reverse", "base..queue").stdout.split():
+    for commit in git(EDIT, "rev-list", "--reverse", f"{BASE}..{QUEUE}").stdout.split():
         name, _, header = git(EDIT, "log", "-1", "--format=%B", commit).stdout.strip().partition("\n\n")
         if not NAME.fullmatch(name):
             raise Failure(f"commit {commit[:9]}: its first line, {name!r}, is not a patch's name")
@@ -355,8 +364,8 @@ def edited_patches():
     return patches
 
 
-def export():
-    """Write the commits after the tag base to patches/, and the series in their order.
+def export(removed=()):
+    """Write the commits after the tag base to patches/, and the series in their order; removed: patches that go.
 
     They are linted and applied first, in another folder. An export that was interrupted can be done again."""
     check_edit()
@@ -372,20 +381,25 @@ def export():
             f"patches/ has changed since the edit began: {', '.join(changed)}. Put it back as it was (git stash), "
             "export, and merge the two (git stash pop)"
         )
+    gone = sorted(now.keys() - new.keys())
+    if unnamed := [name for name in gone if name not in removed]:
+        raise Failure(
+            f"no commit has the name of these patches: {', '.join(unnamed)}. If they are to go, say so: "
+            f"tools/patchqueue.py export {' '.join(f'--remove {name}' for name in unnamed)}"
+        )
     with tempfile.TemporaryDirectory(prefix="spillway-export-") as folder:
         check_export(Path(folder), new)
     for name, content in new.items():
         if now.get(name) != content and name != "series":
             write_whole(PATCHES / name, content)
     write_whole(PATCHES / "series", new["series"])
-    gone = sorted(now.keys() - new.keys())
     for name in gone:
         (PATCHES / name).unlink()
     aside = EDIT.with_name(f"{EDIT.name}.{time.strftime('%Y%m%d-%H%M%S')}")
     EDIT.rename(aside)
     say(f"{len(new) - 1} patches written; see the change with: git diff patches")
     if gone:
-        say(f"removed, as no commit has their name: {', '.join(gone)}")
+        say(f"removed: {', '.join(gone)}")
     say(f"the edit is kept in {aside.relative_to(REPO)}")
 
 
@@ -399,7 +413,7 @@ def check_export(folder, files):
     queue.lint()
     for name in queue.files():
         (base / name).parent.mkdir(parents=True, exist_ok=True)
-        (base / name).write_bytes(encoded(git(EDIT, "show", f"base:{name}").stdout))
+        (base / name).write_bytes(encoded(git(EDIT, "show", f"{BASE}:{name}").stdout))
     queue.apply(base)
 
 
@@ -422,13 +436,14 @@ def stats():
 def run():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("lint", "check", "export", "stats"):
+    for name in ("lint", "check", "stats"):
         commands.add_parser(name)
+    commands.add_parser("export").add_argument("--remove", action="append", default=[], metavar="PATCH")
     commands.add_parser("edit").add_argument("paths", nargs="*", metavar="PATH")
     arguments = parser.parse_args()
     if arguments.command in ("edit", "export"):
         with locked("patch-edit"):
-            edit(arguments.paths) if arguments.command == "edit" else export()
+            edit(arguments.paths) if arguments.command == "edit" else export(arguments.remove)
     else:
         {"lint": lambda: Queue.load().lint(), "check": check, "stats": stats}[arguments.command]()
 

@@ -1,59 +1,68 @@
-#!/usr/bin/env python3
 """What tools take of the machine outside of their checkout, and give back also if they are killed.
 
-    resources.py    give back what killed tools have taken; fail if something is mounted in build/ all the same
-
-A tool records what it takes, in a folder that belongs to its user and to no checkout. Each tool begins with release(),
-and so does make clean. A thing is recognised by what it is, never by its name alone: a folder by its inode, a server by
-working in such a folder, a mount and a loop device by lying there, a setting by its value."""
+A tool records what it takes, in a folder that belongs to its user and to no checkout, and holds a lock on the record.
+Each tool begins with release(), and so does make clean: a record whose lock is free is of a tool that was killed. A
+thing is recognised by what it is, never by its name alone: a folder by its inode, a server by working in such a folder,
+a mount and a loop device by lying there, a setting by its value."""
 
 import contextlib
+import fcntl
+import itertools
 import json
 import os
 import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from common import BUILD, Failure, flocked, main, read_record, say, write_whole
+from common import Failure, flocked, read_record, say
 
-# What is recorded does not outlive the machine's run, and neither does /run.
-RECORDS = Path("/run" if os.geteuid() == 0 else tempfile.gettempdir()) / f"spillway-{os.geteuid()}"
 WAIT_SECONDS = 10
 SERVERS = ("mysqld", "mariadbd")
+NUMBERS = itertools.count()
 
 
-def start_of(pid):
-    """When a process began, in clock ticks since the machine's start; None if there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
+def records_place():
+    """A folder for records that does not outlive the machine's run, if there is one."""
+    if os.geteuid() == 0 and os.access("/run", os.W_OK):
+        return Path("/run/spillway")
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"spillway-{os.geteuid()}"
+
+
+RECORDS = records_place()
 
 
 def records_folder():
-    RECORDS.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        RECORDS.mkdir(mode=0o700)
     status = RECORDS.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        raise Failure(f"{RECORDS} has to be a folder that only you can enter: somebody else has made it; remove it")
+        raise Failure(f"{RECORDS} has to be a folder of yours that only you can enter, and is not: remove it, or set "
+                      "XDG_RUNTIME_DIR to a folder that only you can enter")  # fmt: skip
     return RECORDS
 
 
 @contextlib.contextmanager
-def recorded(kind, **what):
-    """A thing is recorded while the context lasts; the caller gives it back before."""
-    path = records_folder() / f"{time.time_ns()}-{os.getpid()}.json"
-    owner = [os.getpid(), start_of(os.getpid())]
-    write_whole(path, json.dumps({"kind": kind, "owner": owner} | what))
-    try:
+def records_locked():
+    """While this lasts no record appears, and no other tool looks for what is left."""
+    with flocked(records_folder(), "records what it takes"):
         yield
-    finally:
-        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def recorded(kind, **what):
+    """A thing is recorded. Gives a function that forgets the record: the caller calls it when it has given the thing
+    back, within the context. What was not given back stays recorded, and the next tool tries."""
+    path = records_folder() / f"{time.time_ns()}-{os.getpid()}-{next(NUMBERS)}.json"
+    with open(path, "x") as file:
+        with records_locked():
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(json.dumps({"kind": kind} | what))
+            file.flush()
+        yield path.unlink
 
 
 def identity(path):
@@ -62,25 +71,25 @@ def identity(path):
 
 
 @contextlib.contextmanager
-def folder(path):
-    """A new folder, while the context lasts; then what lies in it is gone, with mounts and loop devices."""
-    path.mkdir(mode=0o700)
-    with recorded("folder", path=str(path), identity=identity(path)):
+def held_folder(path):
+    """A folder that exists, while the context lasts; then what lies in it is gone, with mounts and loop devices."""
+    with recorded("folder", path=str(path), identity=identity(path)) as forget:
         try:
             yield path
         finally:
             remove_folder(path)
+            forget()
 
 
-@contextlib.contextmanager
+def folder(path):
+    """A new folder; see held_folder()."""
+    path.mkdir(mode=0o700)
+    return held_folder(path)
+
+
 def temporary_folder(parent=None):
     """The same, with a name of its own."""
-    path = Path(tempfile.mkdtemp(prefix="spw-", dir=parent))
-    with recorded("folder", path=str(path), identity=identity(path)):
-        try:
-            yield path
-        finally:
-            remove_folder(path)
+    return held_folder(Path(tempfile.mkdtemp(prefix="spw-", dir=parent)))
 
 
 def is_below(path, top):
@@ -102,16 +111,26 @@ def mounts_below(top):
 
 def loops_below(top):
     """The loop devices whose file is in a folder, or on something that is mounted there."""
-    devices = {number for _, number in mounts_below(top)}
+    mounts = mounts_below(top)
+    devices = {number for _, number in mounts}
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
-            if not is_below(entry.read_text().rstrip("\n"), top):
+            file = entry.read_text().rstrip("\n")
+            if not is_below(file, top):
                 continue
             loop = Path("/dev") / entry.parts[3]
             words = run("losetup", "--noheadings", "--output", "BACK-MAJ:MIN,BACK-INO", loop).split()
-            number, inode = os.makedev(*map(int, words[0].split(":"))), int(words[1])
-            file = Path(entry.read_text().rstrip("\n"))
-            if number in devices or identity(file) == [number, inode]:
+            if len(words) < 2:
+                # The server of a file system in user space is gone, and with it what could be asked.
+                is_ours = any(is_below(file, path) for path, _ in mounts)
+            else:
+                number, inode = os.makedev(*map(int, words[0].split(":"))), int(words[1])
+                is_ours = number in devices or (
+                    number == os.stat(top).st_dev
+                    if file.endswith(" (deleted)")
+                    else identity(Path(file)) == [number, inode]
+                )
+            if is_ours:
                 yield loop
 
 
@@ -165,35 +184,46 @@ def remove_folder(path):
     shutil.rmtree(path)
 
 
-def release_folder(record):
+def is_same(record):
+    """Whether what was recorded is there, and the same."""
     path = Path(record["path"])
-    if path.exists() and identity(path) == record["identity"]:
-        remove_folder(path)
+    return path.exists() and identity(path) == record["identity"]
+
+
+def release_folder(record):
+    if not is_same(record):
+        return False
+    remove_folder(Path(record["path"]))
+    return True
 
 
 @contextlib.contextmanager
 def setting(path, value):
     """A file of the kernel's has this value while the context lasts, then what it had before."""
     before = path.read_text().strip()
-    with recorded("setting", path=str(path), before=before, value=value):
+    with recorded("setting", path=str(path), before=before, value=value) as forget:
         path.write_text(value)
         try:
             yield
         finally:
             path.write_text(before)
+            forget()
 
 
 def release_setting(record):
     path = Path(record["path"])
-    if path.exists() and path.read_text().strip() == record["value"]:
-        path.write_text(record["before"])
+    if not path.exists() or path.read_text().strip() != record["value"]:
+        return False
+    path.write_text(record["before"])
+    return True
 
 
 def release_group(record):
     """A control group: its processes have ended with the tool."""
-    path = Path(record["path"])
-    if path.exists() and identity(path) == record["identity"]:
-        path.rmdir()
+    if not is_same(record):
+        return False
+    Path(record["path"]).rmdir()
+    return True
 
 
 def release_throttle(record):
@@ -201,6 +231,7 @@ def release_throttle(record):
     for path in map(Path, record["files"]):
         if path.exists():
             path.write_text(f"{record['device']} 0")
+    return True
 
 
 RELEASE = {
@@ -208,35 +239,28 @@ RELEASE = {
 }  # fmt: skip
 
 
-def is_left(record):
-    pid, start = record.get("owner", [0, 0])
-    return start_of(pid) != start
-
-
 def release():
     """Give back what processes that are no more have taken. What cannot be given back is named, and tried again."""
-    if not RECORDS.exists() or not any(RECORDS.iterdir()):
+    if not RECORDS.exists() or not any(RECORDS.glob("*.json")):
         return
-    with flocked(records_folder(), "releases what killed tools have left"):
+    with records_locked():
         for path in sorted(RECORDS.glob("*.json"), reverse=True):
-            record = read_record(path)
-            if not is_left(record):
-                continue
-            try:
-                if record.get("kind") in RELEASE:
-                    RELEASE[record["kind"]](record)
-                    say(f"released what a killed tool has left: {record['path']}")
-            except (Failure, OSError) as failure:
-                say(f"left by a killed tool, and cannot be released: {record['path']}: {failure}")
-                continue
-            path.unlink(missing_ok=True)
+            release_one(path)
 
 
-def release_for_clean():
-    release()
-    if used := [*(path for path, _ in mounts_below(BUILD.resolve())), *loops_below(BUILD.resolve())]:
-        raise Failure(f"{', '.join(map(str, used))}: a command of this checkout is at work; end it first")
-
-
-if __name__ == "__main__":
-    sys.exit(main(release_for_clean))
+def release_one(path):
+    with open(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        record = read_record(path)
+        try:
+            if record.get("kind") in RELEASE and RELEASE[record["kind"]](record):
+                say(f"released what a killed tool has left: {record['path']}")
+        except (KeyError, TypeError, ValueError):
+            say(f"{path} is no record of ours, and is removed")
+        except (Failure, OSError) as failure:
+            say(f"left by a killed tool, and cannot be released: {record['path']}: {failure}")
+            return
+        path.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -49,9 +50,14 @@ ERROR_LOG = VAR / "error.log"
 PROGRAMS = BUILD / "fork/release/runtime_output_directory"
 WORKLOAD = REPO / "bench/workloads/insert12.lua"
 DATABASE = "insert12"
+# What the server takes from root's environment.
+ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TERM", "TZ", "SPILLWAY_VAR")
 ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 # Of the short load; it may do what it needs in its database only.
 LOAD_USER = "spillway_load"
+WAS_ROOT = os.geteuid() == 0
+# Of var/: written into the marker file. In earlier ones the server's root had no password.
+FORMAT = 2
 # A new data directory with its redo logs takes about 200 MiB; the short load adds what 20 s can write.
 DATA_BYTES = 2 << 30
 START_SECONDS = 120
@@ -132,7 +138,7 @@ def check_var():
     home = read_record(MARKER).get("home")
     if home is None:
         raise Failure(f"{MARKER} is damaged; if {VAR} was made by this command, write it anew: "
-                      f'{json.dumps({"home": str(VAR)})}')  # fmt: skip
+                      f'{json.dumps({"home": str(VAR), "format": FORMAT})}')  # fmt: skip
     if home != str(VAR):
         raise Failure(
             f"{VAR} was made as {home}, and its my.cnf names that place. Move it back, or move it away and start anew"
@@ -159,7 +165,7 @@ def initialise():
     """Fill var/: marker, configuration, data directory. What is there already is kept."""
     if not MARKER.exists():
         need_space(VAR, DATA_BYTES, "the data directory")
-        write_whole(MARKER, json.dumps({"home": str(VAR)}))
+        write_whole(MARKER, json.dumps({"home": str(VAR), "format": FORMAT}))
     if not CONFIG.exists():
         make_config()
     if not DATA.exists():
@@ -204,22 +210,39 @@ def var_locked():
     return flocked(VAR, f"starts or stops the server of {VAR}")
 
 
+def make_var(user):
+    """Make var/ as root, for another user, where nobody but these two can put something else in its place."""
+    VAR.parent.mkdir(parents=True, exist_ok=True)
+    status = os.stat(VAR.parent)
+    if status.st_uid not in (0, user.pw_uid) or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
+        raise Failure(f"{VAR.parent} can be changed by other users than root and '{user.pw_name}': name another place, "
+                      "SPILLWAY_VAR=<folder>")  # fmt: skip
+    VAR.mkdir(mode=0o700)
+    os.chown(VAR, user.pw_uid, user.pw_gid, follow_symlinks=False)
+
+
 def give_up_root(makes_var):
     """Where root runs this tool, go on as another user, before anything below var/ is read or started: the owner of the
     checkout or, if that is root, nobody. Whoever is root in a server that runs as root is root of the machine."""
     if os.geteuid() != 0:
         return
     owner = REPO.stat().st_uid
-    user = pwd.getpwuid(owner) if owner else pwd.getpwnam("nobody")
-    if makes_var and not VAR.exists():
-        VAR.mkdir(mode=0o700, parents=True)
-        os.chown(VAR, user.pw_uid, user.pw_gid)
+    try:
+        user = pwd.getpwuid(owner) if owner else pwd.getpwnam("nobody")
+    except KeyError:
+        raise Failure(f"{REPO} belongs to {owner}, who is no user of this machine: chown it, or run this as another "
+                      "user than root") from None  # fmt: skip
+    if makes_var and not os.path.lexists(VAR):
+        make_var(user)
     os.setgroups([])
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)
-    os.environ["HOME"] = user.pw_dir
+    # Whoever looks at the server's environment does not see root's.
+    kept = {name: value for name, value in os.environ.items() if name in ENVIRONMENT}
+    os.environ.clear()
+    os.environ.update(kept | {"HOME": user.pw_dir})
     who = f"root starts the server as the user '{user.pw_name}', who"
-    if not os.access(program("mysqld"), os.X_OK) or not os.access(WORKLOAD, os.R_OK):
+    if not os.access(PROGRAMS, os.X_OK) or not os.access(WORKLOAD, os.R_OK):
         raise Failure(f"{who} cannot read {REPO}: let all users read it and enter the folders above it, or run this as "
                       "another user than root")  # fmt: skip
     try:
@@ -249,6 +272,11 @@ def take_signals(mask):
 
 
 def start_locked():
+    if MARKER.exists() and read_record(MARKER).get("format") != FORMAT:
+        raise Failure(
+            f"{VAR} was made by an earlier version of this command: every user of this machine can be root of its "
+            "server. Stop it (make stop), and move it away or remove it"
+        )
     initialise()
     if pid := running():
         say(f"the server runs already, process {pid}")
@@ -372,7 +400,9 @@ def run(seconds):
     print("SHOW ENGINE INNODB STATUS, section FILE I/O:")
     print("".join(f"  {line}\n" for line in lines))
     print(status[status.index("FLUSHING AND STALLS") : status.index("-" * 28 + "\nEND OF INNODB")])
-    print(f"Connect: {program('mysql')} --defaults-file={CONFIG} --no-login-paths")
+    # Root takes nothing from a file that another user can write.
+    by = f"setpriv --reuid={os.getuid()} --regid={os.getgid()} --clear-groups " if WAS_ROOT else ""
+    print(f"Connect: {by}{program('mysql')} --defaults-file={CONFIG} --no-login-paths")
     elsewhere = f"SPILLWAY_VAR={VAR} " if "SPILLWAY_VAR" in os.environ else ""
     print(f"Configuration: {CONFIG}\nStop: {elsewhere}make stop")
 

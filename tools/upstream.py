@@ -35,6 +35,8 @@ from common import BUILD, REPO, Failure, locked, main, need_space, read_record, 
 TREE_BYTES = 1450 << 20
 # What build/<tree>/<flavor> takes, measured, most of it precompiled headers and debug information.
 BUILD_GIB = {"release": 4, "debug": 13, "asan": 13, "deploy": 6}
+# Times are those of the unpacking: a file of another base must look newer than objects made from the last one.
+EXTRACT = ("tar", "-x", "-m", "--no-same-owner", "--no-same-permissions")
 # The queue in the stamp of a tree while patches are written to it.
 BEING_APPLIED = "being applied"
 THREE_WAYS = (
@@ -223,10 +225,7 @@ def pinned_base():
 
 
 def unpack(archive, target):
-    """Unpack a source archive, without its top folder, into the new folder target.
-
-    Times are those of the unpacking: a file of another base must look newer than objects made from the last one.
-    """
+    """Unpack a source archive, without its top folder, into the new folder target."""
     try:
         with tarfile.open(archive) as tar:
             first = tar.next()
@@ -235,9 +234,8 @@ def unpack(archive, target):
         raise Failure(f"{archive} is not a complete tar archive: {error}") from error
     if top is None:
         raise Failure(f"{archive} is empty")
-    target.mkdir(parents=True)
-    command = ["tar", "-x", "-m", "--no-same-owner", "--no-same-permissions", "--strip-components=1", "-C", str(target),
-               "-f", str(archive)]  # fmt: skip
+    target.mkdir()
+    command = [*EXTRACT, "--strip-components=1", "-C", str(target), "-f", str(archive)]
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{archive} could not be unpacked (truncated, or no space?): {result.stderr.strip()[-400:]}")
@@ -245,22 +243,24 @@ def unpack(archive, target):
 
 
 def copy_tree(source, target):
-    """Copy a folder, without its .git, to the new folder target."""
-    command = ["cp", "-R", "--preserve=mode,links", "--reflink=auto", "-T", str(source), str(target)]
-    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    if result.returncode != 0:
-        raise Failure(f"copying {source} failed: {result.stderr.strip()[-400:]}")
-    repository = target / ".git"
-    if repository.is_dir() and not repository.is_symlink():
-        shutil.rmtree(repository)
-    else:
-        repository.unlink(missing_ok=True)
+    """Copy a folder, without its .git, to the new folder target. Files that are one in it are two in the copy: a patch
+    changes one of them."""
+    target.mkdir()
+    pack = ["tar", "-c", "--hard-dereference", "--anchored", "--exclude=./.git", "-C", str(source), "."]
+    with subprocess.Popen(pack, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as packing:
+        result = subprocess.run([*EXTRACT, "-C", str(target)], stdin=packing.stdout, stderr=subprocess.PIPE, text=True,
+                                check=False)  # fmt: skip
+        errors = packing.stderr.read() + result.stderr
+    if packing.returncode != 0 or result.returncode != 0:
+        raise Failure(f"copying {source} failed: {errors.strip()[-400:]}")
 
 
 def check_entries(tree, base):
-    """Fail if a base has a link that leads out of the tree, where a later step could write, or a device; clear the bits
-    that give a program its owner's rights."""
+    """Fail if a base has a link that leads out of the tree, where a later step could write, or a device. Take away what
+    lets other users write, and the bits that give a program its owner's rights."""
     root = os.path.realpath(tree)
+    for folder, _, _ in os.walk(tree):
+        os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) & 0o755)
     for name, status in entries(tree):
         path = os.path.join(tree, name)
         if stat.S_ISLNK(status.st_mode):
@@ -268,8 +268,8 @@ def check_entries(tree, base):
                 raise Failure(f"{base} has a link that leads out of it: {name} -> {os.readlink(path)}")
         elif not stat.S_ISREG(status.st_mode):
             raise Failure(f"{base} has something that is neither a file nor a folder nor a link: {name}")
-        elif status.st_mode & (stat.S_ISUID | stat.S_ISGID):
-            os.chmod(path, stat.S_IMODE(status.st_mode) & 0o777)
+        elif stat.S_IMODE(status.st_mode) & ~0o755:
+            os.chmod(path, stat.S_IMODE(status.st_mode) & 0o755)
 
 
 def last_build_ns(tree):
@@ -315,11 +315,14 @@ class Tree:
         for folder in (self.source, self.source.parent):
             if folder.is_symlink():
                 raise Failure(f"{folder} is a link, and a source tree is made in this checkout: remove the link")
-        fresh = self.source.with_name("source.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.parent.mkdir(parents=True, exist_ok=True)
-        need_space(fresh.parent, TREE_BYTES, f"the source tree {self.source.relative_to(REPO)}")
+        # Nobody else enters it before it was looked through.
+        private = self.source.with_name("source.new")
+        fresh = private / "source"
+        shutil.rmtree(private, ignore_errors=True)
+        private.parent.mkdir(parents=True, exist_ok=True)
+        private.mkdir(mode=0o700)
         try:
+            need_space(private, TREE_BYTES, f"the source tree {self.source.relative_to(REPO)}")
             fill(fresh)
             check_entries(fresh, base.label)
             accept(fresh)
@@ -330,7 +333,7 @@ class Tree:
             shutil.rmtree(self.source, ignore_errors=True)
             fresh.rename(self.source)
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(private, ignore_errors=True)
 
 
 def stock_tree(base, accept=lambda fresh: None):
@@ -393,7 +396,7 @@ def fork_tree(base):
         say("copying the base for the fork")
         tree.lay_down(base, lambda fresh: copy_tree(pristine, fresh))
         stamp = {"base": base.identity, "queue": None, "files": {}, "links": []}
-    elif stamp["queue"] != BEING_APPLIED:
+    else:
         check_unchanged(tree, stamp, pristine)
     before = dict(stamp)
     if stamp["queue"] != queue.digest():
@@ -409,20 +412,26 @@ def fork_tree(base):
 
 
 def check_unchanged(tree, stamp, pristine):
-    """Fail if a file of the fork's tree is not what the base and the patches made it."""
+    """Fail if a file of the fork's tree is not what the base and the patches made it. Patched files are not looked at
+    if writing them was interrupted: they are written again."""
     links = set(stamp["links"])
-    changed = tree.differences(without=links)
+    # Where there is no listing, all that is there or should be.
+    changed = tree.differences(without=links) if read_record(tree.listing_file) else (
+        listing(tree.source, links).keys() | listing(pristine).keys()
+    )
     if not changed:
         return
 
     def is_as_written(name):
         path = tree.source / name
-        if not path.is_file():
-            return False
+        if name in stamp["files"] and stamp["queue"] == BEING_APPLIED:
+            return True
+        if path.is_symlink() or not path.is_file():
+            return path.is_symlink() and (pristine / name).is_symlink()
         digest = stamp["files"].get(name) or ((pristine / name).is_file() and sha256_of(pristine / name))
         return sha256_of(path) == digest
 
-    if wrong := [name for name in changed if not is_as_written(name)]:
+    if wrong := sorted(name for name in changed if not is_as_written(name)):
         raise Failure(changed_text(tree, wrong))
     # Only times differ, as in a copy of the checkout.
     tree.write_listing(without=links)
@@ -466,7 +475,8 @@ def some_files(path, names, folder):
     with tarfile.open(base.path) as tar:
         for member in tar:
             name = member.name.partition("/")[2]
-            if member.isfile() and Path(name).name in lasts and ".." not in Path(name).parts:
+            is_inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+            if member.isfile() and Path(name).name in lasts and is_inside:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(tar.extractfile(member).read())
     return folder
@@ -516,10 +526,11 @@ def run():
     move.add_argument("--old", type=Path)
     move.add_argument("--moved", type=moved_file, action="append", default=[], metavar="OLD=NEW")
     arguments = parser.parse_args()
-    with locked("source"):
-        if arguments.command == "rebase":
+    if arguments.command == "rebase":
+        with locked("source"), locked("patch-edit"):
             rebase(arguments.old or pinned_base().path, arguments.new, dict(arguments.moved))
-            return
+        return
+    with locked("source"):
         base = obtain_base()
         if arguments.command == "fetch":
             if base.path.is_file() and not base.is_pinned:

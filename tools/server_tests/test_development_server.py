@@ -99,7 +99,7 @@ class Server(unittest.TestCase):
         self.refused("cannot write", "SPILLWAY_VAR")
         self.var = other
         self.var.mkdir()
-        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var)}))
+        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var), "format": 2}))
         self.refused("cannot write", "old one of yours")
         self.assertEqual(self.var.stat().st_uid, 0)
         self.var.rename(closed / "old")
@@ -196,13 +196,40 @@ class Server(unittest.TestCase):
         (self.var / "spillway.json").write_text("")
         self.refused("spillway.json", "damaged")
 
+    def test_var_of_an_earlier_version(self):
+        self.make_var()
+        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var)}))
+        self.refused("every user of this machine", "make stop")
+
+    @unittest.skipIf(os.geteuid() != 0, "root's")
+    def test_what_root_gives_away(self):
+        """Root neither follows another user's link, nor takes what another user can write."""
+        parent = self.var.parent
+        parent.chmod(0o777)
+        self.refused("can be changed by other users")
+        parent.chmod(0o711)
+        precious = parent / "precious"
+        precious.mkdir()
+        self.var.symlink_to(precious)
+        self.refused("cannot write")
+        self.assertEqual(precious.stat().st_uid, 0)
+        self.var.unlink()
+        with mock.patch.dict(os.environ, {"SECRET": "root's"}):
+            output = self.works("run", "--seconds", "1")
+        self.assertNotIn(b"SECRET", Path(f"/proc/{self.server()}/environ").read_bytes())
+        connect = re.search("^Connect: (.*)$", output, re.MULTILINE).group(1)
+        self.assertTrue(connect.startswith(f"setpriv --reuid={self.var.stat().st_uid} "), connect)
+        command = [*connect.split(), "--batch", "--skip-column-names", "-e", "SELECT CURRENT_USER()"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(result.stdout, "root@localhost\n", result.stderr)
+
     def test_a_file_in_place_of_var(self):
         self.var.write_text("a file")
         self.refused(str(self.var))
 
     def test_resumes_an_interrupted_initialisation(self):
         self.make_var()
-        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var)}))
+        (self.var / "spillway.json").write_text(json.dumps({"home": str(self.var), "format": 2}))
         (self.var / "data.new").mkdir()
         (self.var / "data.new/ibdata1").write_text("half a file")
         if os.geteuid() == 0:

@@ -294,6 +294,34 @@ class Edit(Folders):
         self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
         self.refused_and_kept("not on the branch queue")
 
+    def test_tag_with_the_name_of_the_branch(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "tag", "queue")
+        self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
+        patchqueue.export()
+        self.assertIn("second.os0demo.cc.patch", self.files())
+
+    def test_cherry_picks_that_were_ended_with_a_commit(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "checkout", "--quiet", "-b", "other")
+        for name in ("second", "third"):
+            self.commit(f"{name}.os0demo.cc.patch\n\n{HEADER}", "line 31\n", f"line 31\n  {name}();\n")
+        patchqueue.git(self.edit, "checkout", "--quiet", "queue")
+        self.commit(f"fourth.os0demo.cc.patch\n\n{HEADER}", "line 31\n", "line 31\n  fourth();\n")
+        patchqueue.git(self.edit, "cherry-pick", "other~1", "other", check=False)
+        (self.edit / UPSTREAM).write_text("".join(f"{line}\n" for line in [*LINES, "resolved"]))
+        patchqueue.git(self.edit, "commit", "--quiet", "--all", "--message=resolved")
+        self.refused_and_kept("sequencer under way")
+
+    def test_what_git_does_not_look_at(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "update-index", "--assume-unchanged", UPSTREAM)
+        (self.edit / UPSTREAM).write_text("edited\n")
+        self.refused_and_kept("told not to look at", UPSTREAM)
+        patchqueue.git(self.edit, "update-index", "--no-assume-unchanged", UPSTREAM)
+        patchqueue.git(self.edit, "stash", "--quiet")
+        self.refused_and_kept("has a stash")
+
     def test_base_that_was_moved(self):
         patchqueue.edit([])
         patchqueue.git(self.edit, "tag", "--force", "base", "queue")
@@ -350,18 +378,19 @@ class Edit(Folders):
             write(path, content)
 
         with mock.patch.object(patchqueue, "write_whole", interrupted), self.assertRaises(KeyboardInterrupt):
-            patchqueue.export()
-        patchqueue.export()
+            patchqueue.export([NAME])
+        patchqueue.export([NAME])
         self.assertEqual(sorted(self.files()), ["first.os0demo.cc.patch", "series"])
 
     def test_patch_that_vanishes_is_named(self):
         patchqueue.edit([])
         self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
         patchqueue.git(self.edit, "rebase", "--quiet", "--onto", "base", "queue~1", "queue")
+        self.refused_and_kept("no commit has the name", f"--remove {NAME}")
         said = []
         with mock.patch.object(patchqueue, "say", said.append):
-            patchqueue.export()
-        self.assertIn(f"removed, as no commit has their name: {NAME}", said)
+            patchqueue.export([NAME])
+        self.assertIn(f"removed: {NAME}", said)
 
     def test_bad_patch_changes_nothing(self):
         patchqueue.edit([])

@@ -1,7 +1,6 @@
 """What tools take of the machine is given back, also if they are killed; what is somebody else's is left alone."""
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -90,14 +89,33 @@ class Resources(unittest.TestCase):
         self.assertTrue(place.with_name("away").exists())
         self.assertEqual(list(self.records.iterdir()), [])
 
-    def test_another_process_with_that_number(self):
-        with self.tool(self.temporary()) as (process, place):
-            (path,) = self.records.iterdir()
-            record = json.loads(path.read_text())
-            self.assertEqual(record["owner"][0], process.pid)
-            path.write_text(json.dumps(record | {"owner": [process.pid, record["owner"][1] - 1]}))
-            resources.release()
-            self.assertFalse(place.exists())
+    def test_tool_at_work_in_another_process_namespace(self):
+        """Where its number says nothing, or is another's."""
+        with self.tool(self.temporary()) as (_, place):
+            text = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(TOOLS)!r})
+import resources
+resources.RECORDS = Path({str(self.records)!r})
+resources.release()
+"""
+            apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+            if subprocess.run([*apart, sys.executable, "-c", text], check=False).returncode != 0:
+                self.skipTest("no namespaces here")
+            self.assertTrue(place.exists())
+
+    def test_folder_that_could_not_be_removed(self):
+        """It stays recorded, and the next tool removes it."""
+        with (
+            self.assertRaisesRegex(OSError, "busy"),
+            mock.patch.object(shutil, "rmtree", side_effect=OSError("busy")),
+            resources.temporary_folder(self.place) as place,
+        ):
+            pass
+        self.assertTrue(place.exists())
+        resources.release()
+        self.assertFalse(place.exists())
 
     def test_setting(self):
         file = self.folder / "aio-max-nr"
@@ -113,9 +131,10 @@ class Resources(unittest.TestCase):
 
     def test_record_that_cannot_be_read(self):
         resources.records_folder()
-        (self.records / "1-2.json").write_text('{"kind": ')
-        resources.release()
-        self.assertEqual(list(self.records.iterdir()), [])
+        for text in ('{"kind": ', '{"kind": "folder"}', '{"kind": "folder", "path": 1, "identity": []}', "[]"):
+            (self.records / "1-2.json").write_text(text)
+            resources.release()
+            self.assertEqual(list(self.records.iterdir()), [])
 
     def test_what_cannot_be_released_is_tried_again(self):
         place = self.killed(self.temporary())
@@ -171,6 +190,35 @@ class Resources(unittest.TestCase):
                 self.assertNotIn(str(self.place), Path("/proc/mounts").read_text())
                 self.assertNotIn(str(self.place), self.loops())
                 self.assertEqual(list(self.place.iterdir()), [])
+
+    def test_loop_device_on_a_file_system_whose_server_is_gone(self):
+        """As a cut disk is, when the tool was killed: it does not say what its file is."""
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            self.skipTest("mounting needs root and loop devices")
+        then = """
+    disk = place / 'disk.img'
+    with open(disk, 'wb') as file:
+        file.truncate(64 << 20)
+    loop = subprocess.run(['losetup', '--find', '--show', disk], check=True, capture_output=True, text=True).stdout
+    subprocess.run(['mkfs.ext4', '-q', loop.strip()], check=True)
+    inner = place.parent / 'inner'
+    inner.mkdir()
+    subprocess.run(['mount', loop.strip(), inner], check=True)
+"""
+        self.killed(f"filesystem.mounted('directfs', '256M', {str(self.place)!r})", then.strip())
+        self.assertIn("inner", Path("/proc/mounts").read_text())
+        resources.release()
+        self.assertNotIn(str(self.place), Path("/proc/mounts").read_text())
+        self.assertNotIn(str(self.place), self.loops())
+        self.assertEqual([*self.place.iterdir(), *self.records.iterdir()], [])
+
+    def test_file_that_was_removed_below_its_loop_device(self):
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            self.skipTest("mounting needs root and loop devices")
+        context = f"filesystem.mounted('ext4', '64M', {str(self.place)!r})"
+        self.killed(context, "(place.parent / 'disk.img').unlink()")
+        resources.release()
+        self.assertNotIn(str(self.place), self.loops())
 
     def test_file_system_that_is_mounted_elsewhere_too(self):
         if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):

@@ -47,6 +47,21 @@ class Parts(unittest.TestCase):
     def test_folder_without_tests(self):
         self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "0 passed, 1 failed, 0 skipped")
 
+    def test_unexpected_success_and_failed_subtests(self):
+        (self.folder / "test_made_up.py").write_text("""import unittest
+class Made(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_success(self):
+        pass
+    def test_subtests(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.fail()
+    def test_good(self):
+        pass
+""")
+        self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "1 passed, 4 failed, 0 skipped")
+
     def test_policy_tests_that_were_skipped_or_filtered(self):
         def output(text):
             return lambda name, *_, **__: text if name == "policy-tests" else ""
@@ -123,7 +138,10 @@ class CiRun(unittest.TestCase):
     def test_green(self):
         run = "echo '3 passed, 0 failed, 1 skipped' | tee build/test-logs/summary"
         self.assertEqual(self.run_ci(run), (0, ["3 passed, 0 failed, 1 skipped"]))
-        self.assertEqual(self.run_ci(run, MAKEFLAGS="n"), (0, ["3 passed, 0 failed, 1 skipped"]))
+        (self.folder / "exit").write_text("exit 0\n")
+        for steering in ({"MAKEFLAGS": "n"}, {"BASH_ENV": str(self.folder / "exit")}, {"SHELLOPTS": "noexec"},
+                         {"BASH_FUNC_cd%%": "() { exit 0; }"}):  # fmt: skip
+            self.assertEqual(self.run_ci(run, **steering), (0, ["3 passed, 0 failed, 1 skipped"]))
 
     def test_not_green(self):
         for run in ("exit 0", "exit 1", "echo '3 passed' > build/test-logs/summary"):

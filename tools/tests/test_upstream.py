@@ -203,6 +203,20 @@ class Base(Trees):
         self.refused(self.fork, "stock/source is a link")
         self.assertTrue((precious / "file").exists())
 
+    def test_tree_that_all_can_write(self):
+        tree = self.folder / "percona"
+        upstream.unpack(self.archive, tree)
+        os.link(tree / "sql/main.cc", tree / "sql/twin.cc")
+        for path in [tree, *tree.rglob("*")]:
+            path.chmod(0o2777 if path.is_dir() else 0o666)
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
+            self.fork()
+        for name in ("stock", "fork"):
+            top = self.build / name / "source"
+            for path in [top, *top.rglob("*")]:
+                self.assertEqual(path.stat().st_mode & 0o7022 if not path.is_symlink() else 0, 0, path)
+            self.assertNotEqual((top / "sql/main.cc").stat().st_ino, (top / "sql/twin.cc").stat().st_ino)
+
     def test_special_files_and_bits_of_an_archive(self):
         make_archive(self.archive)
         plain = self.folder / "plain.tar"
@@ -408,6 +422,22 @@ class Fork(Trees):
         self.refused(self.fork, NAME, "does not apply", "18")
         self.assertEqual(self.times(), before)
 
+    def test_edit_while_writing_was_interrupted(self):
+        self.fork()
+        self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
+        interrupted = mock.patch.object(Path, "write_bytes", side_effect=KeyboardInterrupt)
+        with interrupted, self.assertRaises(KeyboardInterrupt):
+            self.fork()
+        (self.source / "sql/main.cc").write_text("int main() { return 1; }\n")
+        for _ in range(2):
+            self.refused(self.fork, "sql/main.cc")
+
+    def test_missing_file_where_the_listing_is_lost(self):
+        self.fork()
+        (self.build / "fork/source.files").unlink()
+        (self.source / "sql/main.cc").unlink()
+        self.refused(self.fork, "sql/main.cc")
+
     def test_interrupted_while_writing(self):
         self.fork()
         self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
@@ -486,6 +516,16 @@ class Rebase(Trees):
     def test_a_queue_for_another_base_leaves_nothing(self):
         self.refused(lambda: upstream.rebase(self.new, self.archive, {}), NAME)
         self.assertFalse((self.build / "patch-edit").exists())
+
+    def test_absolute_names_in_an_archive(self):
+        evil, target = self.folder / "evil.tar", self.folder / "target/MYSQL_VERSION"
+        with tarfile.open(evil, "w") as tar:
+            for name in (f"top/{target}", "top/../target/MYSQL_VERSION", "top/MYSQL_VERSION"):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(VERSION)
+                tar.addfile(entry, io.BytesIO(VERSION.encode()))
+        self.refused(lambda: upstream.rebase(self.archive, evil, {}), "9.7")
+        self.assertFalse(target.exists())
 
     def test_not_9_7(self):
         make_archive(self.new, version=(8, 4))

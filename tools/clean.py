@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Remove build/: what was built, logs, results of benchmarks. Not while a command of this checkout is at work, and not
+while build/patch-edit has an edit. var/ stays."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+
+from common import BUILD, Failure, main
+from patchqueue import EDIT
+from resources import loops_below, mounts_below
+
+
+def clean():
+    if not BUILD.exists():
+        return
+    if EDIT.exists():
+        raise Failure(f"{EDIT} has an edit of the patches: export it (make patch-export), or move it away")
+    with contextlib.ExitStack() as stack:
+        locks = sorted(BUILD.glob("*.lock"))
+        for lock in locks:
+            file = os.open(lock, os.O_RDWR)
+            stack.callback(os.close, file)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Failure(f"{lock} is held: a command of this checkout is at work; end it first") from None
+        top = BUILD.resolve()
+        if used := [*(path for path, _ in mounts_below(top)), *loops_below(top)]:
+            raise Failure(f"{', '.join(map(str, used))}: a command of this checkout is at work; end it first")
+        # A tree without its stamp is made anew, so that what an interrupt leaves is not taken for whole.
+        for stamp in BUILD.glob("*/source.json"):
+            stamp.unlink()
+        for path in BUILD.iterdir():
+            # A command that waits for a lock has its file open.
+            if path in locks:
+                continue
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(main(clean))

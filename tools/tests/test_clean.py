@@ -1,0 +1,54 @@
+"""make clean removes what was built, and nothing that somebody works on."""
+
+import fcntl
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import clean
+from common import Failure
+
+
+class Clean(unittest.TestCase):
+    def setUp(self):
+        self.build = Path(self.enterContext(tempfile.TemporaryDirectory())) / "build"
+        (self.build / "fork/source").mkdir(parents=True)
+        (self.build / "fork/source.json").touch()
+        (self.build / "source.lock").touch()
+        for name, value in (("BUILD", self.build), ("EDIT", self.build / "patch-edit")):
+            self.enterContext(mock.patch.object(clean, name, value))
+
+    def test_all_but_the_locks(self):
+        """A command that waits for a lock has its file open."""
+        clean.clean()
+        self.assertEqual([path.name for path in self.build.iterdir()], ["source.lock"])
+        clean.clean()
+
+    def test_while_something_is_built(self):
+        with open(self.build / "source.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with self.assertRaisesRegex(Failure, "at work"):
+                clean.clean()
+        self.assertTrue((self.build / "fork/source").exists())
+
+    def test_edit_of_patches(self):
+        (self.build / "patch-edit").mkdir()
+        with self.assertRaisesRegex(Failure, "make patch-export"):
+            clean.clean()
+
+    def test_stamps_go_first(self):
+        interrupted = mock.patch.object(clean.shutil, "rmtree", side_effect=KeyboardInterrupt)
+        with interrupted, self.assertRaises(KeyboardInterrupt):
+            clean.clean()
+        self.assertFalse((self.build / "fork/source.json").exists())
+
+    def test_nothing_to_do(self):
+        with mock.patch.object(clean, "BUILD", self.build / "nowhere"):
+            clean.clean()
+
+
+if __name__ == "__main__":
+    unittest.main()
