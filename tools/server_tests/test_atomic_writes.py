@@ -600,7 +600,7 @@ class AtomicWrites(Servers):
         before = (plain / "d/u.ibd").read_bytes()
         scratch.client("FLUSH TABLES d.u FOR EXPORT")
         self.assertEqual(scratch.process.wait(60), ABORTED)
-        self.assertIn(f"as it has to write to '{other}/d/u.ibd'", scratch.log.read_text())
+        self.assertIn(f"as it has to open '{other}/d/u.ibd'", scratch.log.read_text())
         self.assertEqual((plain / "d/u.ibd").read_bytes(), before)
         scratch.start(FORK, AUTO, directories)
         self.assertEqual(scratch.sql("SELECT a FROM d.u"), "2")
