@@ -157,21 +157,19 @@ def release_mounts(top):
         devices = [loop.stat().st_rdev for loop in loops]
         # What is on one of the loop devices can be mounted elsewhere, too.
         mounts = [path for path, number in all_mounts() if is_below(path, top) or number in devices]
-        if not loops and not mounts:
-            return
-        why = "it is in use"
         try:
             # The mounts of a file system on a loop device come after the one that the loop device's file is on.
             if mounts:
                 run("umount", mounts[0])
-            # It stays attached while it is mounted, or open.
+            # The kernel does so when its last user is gone: it can be mounted in another namespace.
             for loop in loops:
                 run("losetup", "--detach", loop)
+            if not mounts:
+                return
         except Failure as failure:
-            why = failure
-        if time.monotonic() > deadline:
-            raise Failure(f"{top} stays: {why}")
-        time.sleep(0.02)
+            if time.monotonic() > deadline:
+                raise Failure(f"{top} stays: {failure}") from None
+            time.sleep(0.2)
 
 
 def remove_folder(path):

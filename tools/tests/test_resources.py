@@ -231,6 +231,24 @@ resources.release()
         self.assertNotIn(str(self.folder), Path("/proc/mounts").read_text())
         self.assertNotIn(str(self.place), self.loops())
 
+    def test_file_system_that_another_namespace_has_mounted(self):
+        """Its loop device is detached when that ends."""
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
+            self.skipTest("mounting needs root and loop devices")
+        context = f"filesystem.mounted('ext4', '64M', {str(self.place)!r})"
+        with self.tool(context) as (process, _):
+            with subprocess.Popen(["unshare", "--mount", "sleep", "60"]) as other:
+                time.sleep(0.5)
+                process.kill()
+                process.wait()
+                resources.release()
+                self.assertEqual([*self.place.iterdir(), *self.records.iterdir()], [])
+                other.kill()
+        deadline = time.monotonic() + 10
+        while str(self.place) in self.loops():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+
     def test_signal_is_passed_on(self):
         """A tool that a signal ends has its child set back what it has changed, and waits for it."""
         text = f"""
