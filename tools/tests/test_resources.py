@@ -236,14 +236,13 @@ resources.release()
         if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
             self.skipTest("mounting needs root and loop devices")
         context = f"filesystem.mounted('ext4', '64M', {str(self.place)!r})"
-        with self.tool(context) as (process, _):
-            with subprocess.Popen(["unshare", "--mount", "sleep", "60"]) as other:
-                time.sleep(0.5)
-                process.kill()
-                process.wait()
-                resources.release()
-                self.assertEqual([*self.place.iterdir(), *self.records.iterdir()], [])
-                other.kill()
+        with self.tool(context) as (process, _), subprocess.Popen(["unshare", "--mount", "sleep", "60"]) as other:
+            time.sleep(0.5)
+            process.kill()
+            process.wait()
+            resources.release()
+            self.assertEqual([*self.place.iterdir(), *self.records.iterdir()], [])
+            other.kill()
         deadline = time.monotonic() + 10
         while str(self.place) in self.loops():
             self.assertLess(time.monotonic(), deadline)
