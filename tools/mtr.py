@@ -125,21 +125,21 @@ def read_list(path, long):
 
 
 def apart():
-    """The words ahead of a command that has it run apart from the machine: None if that is not allowed here.
+    """The words ahead of a command that has it run apart from the machine, as far as that is allowed here.
 
     It has a network of its own, because the servers of mysql-test-run listen on TCP, and their root has no password. It
     is not root: some of upstream's tests do not run as root. In its user namespace root's files are its own.
     """
     root = os.geteuid() == 0
     user, group = (65534, 65534) if root else (os.geteuid(), os.getegid())
-    words = [
-        "unshare", "--net", *([] if root else ["--map-root-user"]), "sh", "-c", 'ip link set lo up && exec "$@"', "sh",
-        "unshare", f"--map-user={user}", f"--map-group={group}",
-    ]  # fmt: skip
-    try:
-        subprocess.run([*words, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    network = ["unshare", "--net", *([] if root else ["--map-root-user"]), "sh", "-c", 'ip link set lo up && exec "$@"',
+               "sh"]  # fmt: skip
+    somebody = ["unshare", "--user", f"--map-user={user}", f"--map-group={group}"]
+    for words in ([*network, *somebody], somebody if root else [], []):
+        if not words or subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0:
+            break
+    if "--net" not in words:
+        say("no network of its own: the servers of mysql-test-run can be reached by other users of this machine")
     return words
 
 
@@ -166,10 +166,7 @@ def run_mtr(build, arguments, log=None):
         raise Failure(f"build/{build} has no server: make server")
     tally = Tally()
     words = apart()
-    if words is None:
-        say("no network namespace: the servers of mysql-test-run can be reached by other users of this machine")
-        words = []
-    if words == [] and os.geteuid() == 0:
+    if not words and os.geteuid() == 0:
         tally.skipped = {test: "it does not run as root" for test in arguments if test in NOT_AS_ROOT}
         arguments = [argument for argument in arguments if argument not in NOT_AS_ROOT]
         if tally.skipped and not arguments:
