@@ -2,6 +2,7 @@
 """Remove build/: what was built, logs, results of benchmarks. Not while a command of this checkout is at work, and not
 while build/patch-edit has an edit. var/ stays."""
 
+import argparse
 import contextlib
 import fcntl
 import os
@@ -40,5 +41,10 @@ def clean():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
+def run():
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    clean()
+
+
 if __name__ == "__main__":
-    sys.exit(main(clean))
+    sys.exit(main(run, uses_build=False))

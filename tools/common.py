@@ -81,7 +81,24 @@ def child(command, **options):
             raise
 
 
-def main(function, *arguments):
+@contextlib.contextmanager
+def in_use(path):
+    """A shared lock on a file, which is created: tools/clean.py does not remove build/ meanwhile."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        # Another user's checkout.
+        yield
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(file)
+
+
+def main(function, *arguments, uses_build=True):
     """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
 
     SIGTERM and SIGHUP end the tool as an exception, so that what it has changed for a time is set back. What tools have
@@ -96,7 +113,8 @@ def main(function, *arguments):
     try:
         check_path(REPO)
         resources.release()
-        function(*arguments)
+        with in_use(BUILD / "use.lock") if uses_build else contextlib.nullcontext():
+            function(*arguments)
     except (Failure, OSError, ValueError) as failure:
         print(f"spillway: error: {failure}", file=sys.stderr)
         sys.exit(1)

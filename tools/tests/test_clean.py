@@ -1,6 +1,8 @@
 """make clean removes what was built, and nothing that somebody works on."""
 
+import contextlib
 import fcntl
+import io
 import sys
 import tempfile
 import unittest
@@ -9,6 +11,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import clean
+import common
 from common import Failure
 
 
@@ -26,6 +29,24 @@ class Clean(unittest.TestCase):
         clean.clean()
         self.assertEqual([path.name for path in self.build.iterdir()], ["source.lock"])
         clean.clean()
+
+    def test_while_a_tool_runs(self):
+        lock = self.build / "use.lock"
+        with common.in_use(lock), common.in_use(lock), self.assertRaisesRegex(Failure, "at work"):
+            clean.clean()
+        clean.clean()
+
+    def test_options(self):
+        """What is not an option removes nothing."""
+        for option in ("--help", "--dry-run", "x"):
+            with (
+                mock.patch.object(sys, "argv", ["clean.py", option]),
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+                self.assertRaises(SystemExit),
+            ):
+                clean.run()
+        self.assertTrue((self.build / "fork/source").exists())
 
     def test_while_something_is_built(self):
         with open(self.build / "source.lock") as lock:
