@@ -87,5 +87,4 @@ clean: ## remove build/: what was built, results of benchmarks; var/ stays
 	@tools/clean.py
 
 clean-source: ## remove the source trees; the next build makes them anew
-	@rm -f build/*/source.json
-	rm -rf build/fork/source build/stock/source
+	@tools/clean.py --sources

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Remove build/: what was built, logs, results of benchmarks. Not while a command of this checkout is at work, and not
-while build/patch-edit has an edit. var/ stays."""
+while build/patch-edit has an edit. var/ stays.
+
+    clean.py --sources     only the source trees: the next build makes them anew"""
 
 import argparse
 import contextlib
@@ -14,10 +16,10 @@ from patchqueue import EDIT
 from resources import loops_below, mounts_below
 
 
-def clean():
+def clean(only_sources=False):
     if not BUILD.exists():
         return
-    if EDIT.exists():
+    if EDIT.exists() and not only_sources:
         raise Failure(f"{EDIT} has an edit of the patches: export it (make patch-export), or move it away")
     with contextlib.ExitStack() as stack:
         locks = sorted(BUILD.glob("*.lock"))
@@ -34,16 +36,15 @@ def clean():
         # A tree without its stamp is made anew, so that what an interrupt leaves is not taken for whole.
         for stamp in BUILD.glob("*/source.json"):
             stamp.unlink()
-        for path in BUILD.iterdir():
-            # A command that waits for a lock has its file open.
-            if path in locks:
-                continue
+        # A command that waits for a lock has its file open.
+        for path in BUILD.glob("*/source") if only_sources else set(BUILD.iterdir()) - set(locks):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def run():
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    clean()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", action="store_true", help="only the source trees")
+    clean(parser.parse_args().sources)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,15 @@ class Clean(unittest.TestCase):
         self.assertEqual([path.name for path in self.build.iterdir()], ["source.lock"])
         clean.clean()
 
+    def test_only_the_sources(self):
+        for name in ("fork/release", "patch-edit"):
+            (self.build / name).mkdir()
+        clean.clean(only_sources=True)
+        self.assertEqual([path.name for path in (self.build / "fork").iterdir()], ["release"])
+        self.assertTrue((self.build / "patch-edit").exists())
+        with common.in_use(self.build / "use.lock"), self.assertRaisesRegex(Failure, "at work"):
+            clean.clean(only_sources=True)
+
     def test_while_a_tool_runs(self):
         lock = self.build / "use.lock"
         with common.in_use(lock), common.in_use(lock), self.assertRaisesRegex(Failure, "at work"):
