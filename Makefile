@@ -1,7 +1,7 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench guest-tests upstream-tests \
-        install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source
+        install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
 help: ## this list
@@ -10,8 +10,8 @@ help: ## this list
 packages: ## install the Debian packages that are missing
 	@tools/install-packages
 
+run: PACKAGES = build sysbench
 run: server ## build, start a server below var/, run a short load, say how to connect
-	@tools/install-packages sysbench
 	@tools/server.py run
 
 stop: ## stop that server
@@ -19,9 +19,10 @@ stop: ## stop that server
 
 # One recipe for the five builds: the target is the preset.
 server: PRESET = release
+PACKAGES = build
 stock debug asan deploy: PRESET = $@
 server stock debug asan deploy:
-	@tools/install-packages build
+	@tools/install-packages $(PACKAGES)
 	@tools/build.py $(PRESET)
 server: ## build the fork
 stock: ## build the unmodified base with the same flags
@@ -29,7 +30,7 @@ debug: ## build the fork with InnoDB's assertions and debug-only tests
 asan: ## build the fork with AddressSanitizer
 deploy: ## build the fork as a production server ships
 
-check: packages ## lint and policy tests: no server, below two minutes
+check: packages ## lint and policy tests: no server, below two minutes; the first time twice that
 	@tools/runtests.py check
 
 test: packages ## everything that CI runs
@@ -44,8 +45,8 @@ test-bench: server stock ## all of the benchmarks' tests on servers
 test-asan: asan stock ## our suites and the server tests of pages on the build with AddressSanitizer
 	@tools/runtests.py asan
 
-guest-tests: server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU, as root, without CI
-	@tools/install-packages debootstrap
+guest-tests: PACKAGES = build debootstrap
+guest-tests: as-root server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU; needs root; not in CI
 	@tools/guest/guest.py
 
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
@@ -69,10 +70,14 @@ flush-simulation: ## ahead flushing on simulated devices: figures and a plot
 	@tools/flush_simulation.py
 
 power-cuts: CUTS = 10
-power-cuts: server ## cut a server's power in the middle of its writes, CUTS=10 times in each configuration, as root
-	@tools/install-packages test
+power-cuts: PACKAGES = build test
+power-cuts: as-root server ## cut a server's power in the middle of its writes, CUTS=10 times in each configuration; needs root
 	@tools/build.py policy powercut_fs
 	@powercut/powercut.py run --cuts $(CUTS)
+
+# Ahead of a build of half an hour.
+as-root:
+	@[ "$$(id -u)" = 0 ] || { echo "spillway: error: this target needs root: it mounts file systems" >&2; exit 1; }
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
 	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")

@@ -17,11 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "runner"))
 from common import Failure, main, say
 from experiment import RESULTS, Experiment, options_of
 from plan import read_plan
+from resources import keep_mounts_private
 
 
 def run(arguments):
     write_report = report_writer()
     plan = read_plan(arguments.plan)
+    keep_mounts_private()
     folder = arguments.output or RESULTS / arguments.plan.stem
     experiment = Experiment(plan, folder.absolute(), arguments.without_device_models)
     try:

@@ -28,7 +28,7 @@ import ddl
 import verdict
 from common import BUILD, DIES_WITH_US, REPO, Failure, main, say
 from instance import DATABASE, Instance, identify
-from resources import temporary_folder
+from resources import keep_mounts_private, temporary_folder
 
 from storage import SECTOR_BYTES, Storage, need_root
 
@@ -336,6 +336,7 @@ def keep(cases, folder):
 
 def run(arguments):
     need_root()
+    keep_mounts_private()
     configurations = read_configurations()
     names = arguments.configuration or list(configurations)
     if unknown := set(names) - set(configurations):

@@ -109,7 +109,10 @@ class Storage:
         """As a machine boots: the file system on the disk replays its journal."""
         self.start_power()
         if self.kind != DIRECTFS:
-            command("mount", "-o", KINDS[self.kind][1], self.attach(), self.mount)
+            device = self.attach()
+            command("mount", "-o", KINDS[self.kind][1], device, self.mount)
+            # Once it is in use: the kernel detaches it when that ends, also if this process does not live to see it.
+            command("losetup", "--detach", device)
 
     def switch_off(self):
         """As a machine shuts down: unmounted, and all of the disk's cache is written. After a cut nothing is."""

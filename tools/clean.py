@@ -10,10 +10,20 @@ import fcntl
 import os
 import shutil
 import sys
+from pathlib import Path
 
 from common import BUILD, Failure, main
 from patchqueue import EDIT
-from resources import loops_below, mounts_below
+from resources import is_below, loops_below, mounts_below
+
+
+def programs_at_work(top):
+    """The processes whose program is in a folder: (process id, program)."""
+    for entry in Path("/proc").glob("[0-9]*/exe"):
+        # Another user's process is not ours to see, but for root.
+        with contextlib.suppress(OSError):
+            if is_below(program := os.readlink(entry), top):
+                yield entry.parts[2], program
 
 
 def clean(only_sources=False):
@@ -33,6 +43,8 @@ def clean(only_sources=False):
         top = BUILD.resolve()
         if used := [*(path for path, _ in mounts_below(top)), *loops_below(top)]:
             raise Failure(f"{', '.join(map(str, used))}: a command of this checkout is at work; end it first")
+        if servers := [f"{program} (process {pid})" for pid, program in programs_at_work(top)]:
+            raise Failure(f"{', '.join(servers)}: it runs; end it first (make stop)")
         # A tree without its stamp is made anew, so that what an interrupt leaves is not taken for whole.
         for stamp in BUILD.glob("*/source.json"):
             stamp.unlink()

@@ -204,6 +204,7 @@ def run():
     parser.add_argument("--list", type=Path, metavar="FILE")
     parser.add_argument("--raise-aio-max-nr", action="store_true")
     options, arguments = parser.parse_known_args()
+    resources.keep_mounts_private()
     if options.list:
         arguments += read_list(options.list, long=True)
     with room_for_aio() if options.raise_aio_max_nr else contextlib.nullcontext():

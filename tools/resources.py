@@ -6,6 +6,7 @@ thing is recognised by what it is, never by its name alone: a folder by its inod
 a mount and a loop device by lying there, a setting by its value."""
 
 import contextlib
+import ctypes
 import fcntl
 import itertools
 import json
@@ -23,6 +24,10 @@ from common import Failure, flocked, read_record, say
 WAIT_SECONDS = 10
 SERVERS = ("mysqld", "mariadbd")
 NUMBERS = itertools.count()
+# Of unshare(2) and mount(2).
+CLONE_NEWNS = 0x20000
+MS_REC = 1 << 14
+MS_SLAVE = 1 << 19
 
 
 def records_place():
@@ -76,9 +81,14 @@ def held_folder(path):
     with recorded("folder", path=str(path), identity=identity(path)) as forget:
         try:
             yield path
-        finally:
-            remove_folder(path)
-            forget()
+        except BaseException:
+            # What has happened is to be said first, not that its folder is still in use. The next tool tries again.
+            with contextlib.suppress(Failure, OSError):
+                remove_folder(path)
+                forget()
+            raise
+        remove_folder(path)
+        forget()
 
 
 def folder(path):
@@ -90,6 +100,19 @@ def folder(path):
 def temporary_folder(parent=None):
     """The same, with a name of its own."""
     return held_folder(Path(tempfile.mkdtemp(prefix="spw-", dir=parent)))
+
+
+def keep_mounts_private():
+    """From now on this process and its children have a mount namespace of their own, where root runs them: a namespace
+    that another process makes would have copies of their mounts, which keep what is below them busy. What others mount
+    and unmount is seen where / is shared, as systemd has it. Called before the first thread is started."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) == 0:
+        libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | MS_SLAVE), None)
+    else:
+        say(f"no mount namespace of its own ({os.strerror(ctypes.get_errno())}): others can keep mounts busy")
 
 
 def is_below(path, top):

@@ -41,7 +41,7 @@ from common import (
     write_whole,
 )  # fmt: skip
 
-VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").absolute()
+VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").expanduser().absolute()
 DATA = VAR / "data"
 CONFIG = VAR / "my.cnf"
 MARKER = VAR / "spillway.json"
@@ -128,7 +128,12 @@ def running():
 def check_var():
     """Refuse a var/ that something else made; say what of ours is there."""
     check_path(VAR)
-    if not VAR.exists() or not any(VAR.iterdir()):
+    if not VAR.exists():
+        return
+    if not os.access(VAR, os.R_OK | os.W_OK | os.X_OK):
+        raise Failure(f"{VAR} belongs to another user, as does its server, or you may not write in it: name another "
+                      "place, SPILLWAY_VAR=<folder>")  # fmt: skip
+    if not any(VAR.iterdir()):
         return
     if not MARKER.exists():
         raise Failure(
@@ -226,6 +231,8 @@ def give_up_root(makes_var):
     checkout or, if that is root, nobody. Whoever is root in a server that runs as root is root of the machine."""
     if os.geteuid() != 0:
         return
+    if makes_var and not PROGRAMS.exists():
+        raise Failure(f"{PROGRAMS.relative_to(REPO)} is not built yet: make server")
     owner = REPO.stat().st_uid
     try:
         user = pwd.getpwuid(owner) if owner else pwd.getpwnam("nobody")
@@ -242,7 +249,7 @@ def give_up_root(makes_var):
     os.environ.clear()
     os.environ.update(kept | {"HOME": user.pw_dir})
     who = f"root starts the server as the user '{user.pw_name}', who"
-    if not os.access(PROGRAMS, os.X_OK) or not os.access(WORKLOAD, os.R_OK):
+    if makes_var and not (os.access(PROGRAMS, os.X_OK) and os.access(WORKLOAD, os.R_OK)):
         raise Failure(f"{who} cannot read {REPO}: let all users read it and enter the folders above it, or run this as "
                       "another user than root")  # fmt: skip
     try:
@@ -390,7 +397,11 @@ def load(seconds):
 
 def run(seconds):
     start()
-    tps = load(seconds)
+    try:
+        tps = load(seconds)
+    except BaseException:
+        say("the load has ended early; the server still runs: make stop")
+        raise
     status = client("SHOW ENGINE INNODB STATUS", "--raw")
     version = client("SELECT VERSION()").strip()
     lines = [line for line in status.splitlines() if line.startswith("AIO ")]

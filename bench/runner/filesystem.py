@@ -68,10 +68,10 @@ def mounted(kind, size, folder, *options):
     """A new file system of that kind and size, in a file below folder; gives the path where it is mounted while the
     context lasts. options are losetup's."""
     make, mount_options = KINDS[kind]
-    if not shutil.which(make[0]):
-        raise Failure(f"{make[0]} is not installed: make packages")
     if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
         raise Skip("mounting a file system on a loop device needs root and /dev/loop-control")
+    if not shutil.which(make[0]):
+        raise Failure(f"{make[0]} is not installed, or not in a folder of PATH, as /usr/sbin is: make packages")
     with temporary_folder(folder) as own:
         image, mount = own / "disk.img", own / "mount"
         # With its blocks, so that it is the inner file system that is measured and not the growth of the outer file.

@@ -3,6 +3,8 @@
 import contextlib
 import fcntl
 import io
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -56,6 +58,16 @@ class Clean(unittest.TestCase):
             ):
                 clean.run()
         self.assertTrue((self.build / "fork/source").exists())
+
+    def test_while_a_program_of_it_runs(self):
+        """As the development server, which no lock is held for."""
+        program = self.build / "mysqld"
+        shutil.copy(shutil.which("sleep"), program)
+        with subprocess.Popen([program, "100"]) as process:
+            with self.assertRaisesRegex(Failure, f"mysqld .process {process.pid}.: it runs; end it first .make stop"):
+                clean.clean()
+            process.kill()
+        clean.clean()
 
     def test_while_something_is_built(self):
         with open(self.build / "source.lock") as lock:

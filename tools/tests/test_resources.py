@@ -58,6 +58,24 @@ class Resources(unittest.TestCase):
             process.wait()
         return place
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts")
+    def test_private_mounts(self):
+        """What a tool mounts is not in the namespaces of others, whose copies would keep it busy."""
+        context = "(resources.keep_mounts_private(), resources.temporary_folder())[1]"
+        mount = "subprocess.run(['mount', '-t', 'tmpfs', 'none', place], check=True)"
+        with self.tool(context, mount) as (process, place):
+            self.assertTrue(place.exists())
+            self.assertNotIn(str(place), Path("/proc/self/mounts").read_text())
+            self.assertIn(str(place), Path(f"/proc/{process.pid}/mounts").read_text())
+
+    def test_what_has_happened_is_said(self):
+        """Not that its folder cannot be removed."""
+        busy = mock.patch.object(resources, "remove_folder", side_effect=Failure("busy"))
+        with busy, self.assertRaisesRegex(Failure, "^first$"), resources.temporary_folder(self.place) as place:
+            raise Failure("first")
+        resources.remove_folder(place)
+
+
     def temporary(self):
         return f"resources.temporary_folder({str(self.place)!r})"
 
