@@ -11,9 +11,7 @@ target_compile_options(aio_bench PRIVATE -Wno-unused-parameter) # as InnoDB
 set_target_properties(aio_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/runtime_output_directory")
 target_link_libraries(aio_bench PRIVATE ${spw_server_libraries})
 if(SPILLWAY_REPOSITORY)
-  target_include_directories(aio_bench PRIVATE
-    "${spw_repository}/storage/innobase/include"
-    "${spw_repository}/storage/innobase")
+  target_include_directories(aio_bench PRIVATE "${spw_repository}/storage/innobase")
 else()
   target_compile_definitions(aio_bench PRIVATE SPILLWAY_STOCK)
 endif()

@@ -7,18 +7,23 @@ set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
   "${spw_innobase}/atomic/atomic0file.cc"
   "${spw_innobase}/atomic/atomic0probe.cc"
-  "${spw_innobase}/atomic/atomic0table.cc"
   "${spw_innobase}/dblwr/dblwr0file.cc"
   "${spw_innobase}/dblwr/dblwr0recv.cc"
+  "${spw_innobase}/extend/extend0count.cc"
   "${spw_innobase}/extend/extend0space.cc"
   "${spw_innobase}/extend/extend0thread.cc"
-  "${spw_innobase}/flush/flush0delay.cc"
+  "${spw_innobase}/flush/flush0cause.cc"
   "${spw_innobase}/flush/flush0disk.cc"
   "${spw_innobase}/flush/flush0round.cc"
+  "${spw_innobase}/flush/policy/flush0controller.cc"
   "${spw_innobase}/redo/redo0direct.cc"
   "${spw_innobase}/redo/redo0resize.cc"
+  "${spw_innobase}/redo/redo0state.cc"
+  "${spw_innobase}/report/report0print.cc"
+  "${spw_innobase}/report/report0status.cc"
+  "${spw_innobase}/report/report0table.cc"
   "${spw_innobase}/stall/stall0stall.cc"
-  "${spw_innobase}/status/status0vars.cc")
+  "${spw_innobase}/throttle/throttle0session.cc")
 target_sources(innobase PRIVATE ${spw_innobase_sources})
 
 set(spw_sql "${SPILLWAY_REPOSITORY}/sql")
@@ -38,8 +43,8 @@ foreach(patch IN LISTS spw_patches)
 endforeach()
 
 set_property(SOURCE ${spw_innobase_sources} ${spw_innobase_patched} TARGET_DIRECTORY innobase
-  PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}" "${spw_innobase}/include")
+  PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")
 
 # What the SQL layer takes of ours: headers that need nothing of InnoDB's.
 set_property(SOURCE ${spw_sql_sources} "${CMAKE_BINARY_DIR}/sql/sql_yacc.cc" TARGET_DIRECTORY sql_main
-  PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}" "${spw_innobase}/include")
+  PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")

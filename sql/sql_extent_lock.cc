@@ -21,7 +21,7 @@ What is locked while a data file is extended for others to have room. */
 #include <string_view>
 #include <vector>
 
-#include "extend0space.h"
+#include "extend/extend0space.h"
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "sql/dd/cache/dictionary_client.h"

@@ -21,12 +21,12 @@ table, or lock the instance, get through. */
 #include <optional>
 #include <string_view>
 
-#include "extend0space.h"
+#include "extend/extend0space.h"
+#include "extend/policy/extend0size.h"
 #include "my_sys.h"
 #include "mysql/components/services/bits/psi_stage_bits.h"
 #include "mysql/psi/mysql_stage.h"
 #include "mysqld_error.h"
-#include "policy/extend0size.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
 #include "sql/debug_sync.h"

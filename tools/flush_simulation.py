@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Simulate ahead flushing beside upstream's page cleaner, on five devices: figures, and a plot.
 
-The policy is the server's; buffer pool, redo log, clients and device are unittest/policy/flush_simulator.h."""
+The policy is the server's; buffer pool, redo log, clients and device are unittest/flush/flush_simulator.h."""
 
 import argparse
 import csv

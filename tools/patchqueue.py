@@ -35,7 +35,7 @@ UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "CHERRY_
 QUEUE, BASE = "refs/heads/queue", "refs/tags/base"
 NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.+-]+\.patch")
 # What patches call is declared here: of InnoDB, and of the SQL layer.
-DOORS = (REPO / "storage/innobase/include/spw0hook.h", REPO / "sql/sql_extent_size.h")
+HOOKS = (*sorted((REPO / "storage/innobase").glob("*/hook.h")), REPO / "sql/sql_extent_size.h")
 FIELDS = ("Description", "Why", "Calls", "Anchor", "Off-State", "Test", "Remove-When")
 OPTIONAL_FIELDS = ("Removes", "Size-Reason")
 # DESIGN, "Patches": more changed lines than this need a Size-Reason.
@@ -149,12 +149,14 @@ class Patch:
             found.append("it removes lines; say why in Removes, or only add lines")
         if len(added) + len(removed) > MOST_CHANGED_LINES and "Size-Reason" not in fields:
             found.append(f"it changes {len(added) + len(removed)} lines; over {MOST_CHANGED_LINES} need a Size-Reason")
-        declared = "".join(door.read_text() for door in DOORS)
+        # A statement of upstream's that follows would depend on it, and look as if it did not.
+        if any(line.endswith((")", "else")) for line in re.findall(r"^\+(.*)\n [^\n]", self.diff, re.MULTILINE)):
+            found.append("its control flow ends above an upstream statement: add braces around that")
+        declared = "".join(header.read_text() for header in HOOKS)
         calls = set(re.findall(r"spw::(\w+)\b(?:\(|,)", "\n".join(added)))
         for called in sorted(calls):
             if not re.search(rf"\b{called}\(", declared):
-                doors = " and ".join(door.name for door in DOORS)
-                found.append(f"it calls spw::{called}(), which {doors} does not declare")
+                found.append(f"it calls spw::{called}(), which neither a hook.h nor sql_extent_size.h declares")
         named = set(re.findall(r"spw::(\w+)\(\)", fields.get("Calls", "")))
         if calls != named:
             found.append(f"Calls names {sorted(named)}, and it calls {sorted(calls)}")
@@ -260,7 +262,7 @@ def pristine_tree():
 def begin_edit(queue, tree, more_files=()):
     """Make build/patch-edit, with the queue on top of the files of tree; nothing is left of it if that fails."""
     if EDIT.exists():
-        raise Failure(f"{EDIT.relative_to(REPO)} exists: export it, or move it aside")
+        raise Failure(f"{EDIT.relative_to(REPO)} exists: make patch-export writes it to patches/, rm -r drops it")
     fresh = EDIT.with_name(f"{EDIT.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
@@ -323,7 +325,7 @@ def check_edit():
     """Fail unless the edit is complete: all of it committed to the branch queue, on top of the base, without merges."""
     place = EDIT.relative_to(REPO)
     if not EDIT.is_dir():
-        raise Failure("there is nothing to export: tools/patchqueue.py edit begins an edit")
+        raise Failure("there is nothing to export: make patch-edit begins an edit")
     if not (EDIT / BEGAN / "series").is_file():
         raise Failure(f"{place} was not made by tools/patchqueue.py edit; move it aside")
     for name in UNDER_WAY:
@@ -389,15 +391,16 @@ def export(removed=()):
         )
     with tempfile.TemporaryDirectory(prefix="spillway-export-") as folder:
         check_export(Path(folder), new)
-    for name, content in new.items():
-        if now.get(name) != content and name != "series":
-            write_whole(PATCHES / name, content)
+    changed = [name for name, content in new.items() if now.get(name) != content]
+    for name in changed:
+        if name != "series":
+            write_whole(PATCHES / name, new[name])
     write_whole(PATCHES / "series", new["series"])
     for name in gone:
         (PATCHES / name).unlink()
     aside = EDIT.with_name(f"{EDIT.name}.{time.strftime('%Y%m%d-%H%M%S')}")
     EDIT.rename(aside)
-    say(f"{len(new) - 1} patches written; see the change with: git diff patches")
+    say(f"changed, of {len(new) - 1} patches: {', '.join(changed) or 'nothing'}; see the change with: git diff patches")
     if gone:
         say(f"removed: {', '.join(gone)}")
     say(f"the edit is kept in {aside.relative_to(REPO)}")

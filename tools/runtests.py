@@ -36,6 +36,8 @@ from pathlib import Path
 import aio_bench
 import mtr
 import places
+import resources
+import rooms
 import upstream
 from common import BUILD, REPO, Failure, Skip, child, main, take_signals, write_whole
 
@@ -73,11 +75,15 @@ STEERING = re.compile(r"(GNU)?MAKEFLAGS|MFLAGS|MAKEFILES|MAKELEVEL"
                       r"|(GTEST|TEST|MTR|CTEST|SERVER_TESTS|GIT|MYSQL|CMAKE|RUFF)_.*"
                       r"|(PYTHON|PERL5).*|SPILLWAY_(VAR|BENCH)|LD_PRELOAD|[A-Z]+SAN_OPTIONS"
                       r"|(SHELLCHECK|VALGRIND|TAR)_OPT(ION)?S|(C|CXX|CPP|LD)FLAGS")  # fmt: skip
+# Make sets these for its commands.
+MAKES_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 def clear_environment():
+    is_below_make = "MAKELEVEL" in os.environ
     for name in [name for name in os.environ if STEERING.fullmatch(name)]:
-        print(f"not taken from the environment: {name}")
+        if not (is_below_make and name in MAKES_OWN):
+            print(f"not taken from the environment: {name}")
         del os.environ[name]
 
 
@@ -142,11 +148,16 @@ def lint_places():
         raise Failure("\n".join(["something is missing:", *problems]))
 
 
-def lint_headers():
-    """A policy header compiles by itself, with nothing but the standard library."""
-    for name in tracked("storage/innobase/policy/*.h"):
-        compiler = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
-        run_logged("lint-headers", *compiler, name)
+def lint_policy():
+    """A file of a policy compiles by itself, with nothing but the standard library and other policies."""
+    compiler = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
+    for name in tracked("storage/innobase/*/policy/*"):
+        run_logged("lint-policy", *compiler, "-I", REPO / "storage/innobase", name)
+
+
+def lint_rooms():
+    if problems := list(rooms.problems()):
+        raise Failure("\n".join(problems))
 
 
 def one(test):
@@ -166,8 +177,7 @@ def policy_tests():
     folder.mkdir(exist_ok=True)
     output = run_logged("policy-tests", BUILD / "super/policy/unittest/policy_tests", TMPDIR=str(folder))
     skipped = re.findall(r"^\[  SKIPPED \] (\S+) \(", output, re.MULTILINE)
-    for test in skipped:
-        print(f"skipped: {test}: see {LOGS}/policy-tests.log")
+    say_skipped([(test, f"see {LOGS}/policy-tests.log") for test in skipped])
     return int(re.search(r"^\[  PASSED  \] (\d+) test", output, re.MULTILINE).group(1)), 0, len(skipped)
 
 
@@ -194,7 +204,7 @@ def tests_of(suite):
 def run_python_tests(folder, names=None):
     """Run them by unittest; gives how many have passed, and which have failed or were skipped, with why."""
     text = io.StringIO()
-    result = unittest.TextTestRunner(stream=text, verbosity=1).run(loaded(folder, names))
+    result = unittest.TextTestRunner(stream=text, verbosity=1, buffer=True).run(loaded(folder, names))
     if not result.wasSuccessful():
         print(text.getvalue(), flush=True)
     unexpected = [(test, "unexpected success") for test in result.unexpectedSuccesses]
@@ -235,8 +245,7 @@ def python_tests(folder, names=None, jobs=1):
         skipped = [each for result in results for each in result[2]]
         for test, trace in failed:
             say_failed(test, why=trace.splitlines()[-1:])
-        for test, why in skipped:
-            print(f"skipped: {test}: {why}")
+        say_skipped(skipped)
         return n_passed, len(failed), len(skipped)
 
     return part
@@ -303,6 +312,15 @@ TALLIES = {}
 FAILED = []
 
 
+def say_skipped(skipped):
+    """skipped: (test, why). A line for each reason."""
+    tests = {}
+    for test, why in skipped:
+        tests.setdefault(why, []).append(test)
+    for why, names in tests.items():
+        print(f"skipped ({why}): {', '.join(names)}")
+
+
 def say_failed(what, details="", why=()):
     FAILED.append((what, why))
     print(f"failed: {what}{details}")
@@ -315,8 +333,7 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
         with mtr.room_for_aio() if raise_aio_max_nr else contextlib.nullcontext():
             tally = mtr.run_mtr(f"fork/{flavor}", [*options, *arguments()], LOGS / f"mtr-{name}-{flavor}.log")
         TALLIES[name, flavor] = tally
-        for test, why in sorted(tally.skipped.items()):
-            print(f"skipped: {test}: {why}")
+        say_skipped(sorted(tally.skipped.items()))
         for test in sorted(tally.failed):
             say_failed(f"{test}, {flavor}", f"; see {LOGS}/mtr-{name}-{flavor}.log", tally.why.get(test, ()))
         return tally.summary()
@@ -382,7 +399,8 @@ CHECK = [
     ("lint: shell", one(lint_shell)),
     ("lint: python", one(lint_python)),
     ("lint: C++ format", one(lint_format)),
-    ("lint: policy headers", one(lint_headers)),
+    ("lint: policies are pure", one(lint_policy)),
+    ("lint: rooms do not include each other", one(lint_rooms)),
     ("lint: nothing is forgotten", one(lint_places)),
     ("policy tests", policy_tests),
     ("flush simulation", one(flush_simulation)),
@@ -458,6 +476,7 @@ def run():
     parser.add_argument("set", choices=PARTS)
     LOGS.mkdir(parents=True, exist_ok=True)
     clear_environment()
+    resources.keep_mounts_private()
     # A script's background job begins with this signal ignored, and so would the tools that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not run_parts(PARTS[parser.parse_args().set]):

@@ -48,7 +48,7 @@ nothing leaks). In a build of stock the depth is 256, whatever DEPTH says. */
 #include "ut0counting_semaphore.h"
 #include "ut0new.h"
 #ifndef SPILLWAY_STOCK
-#include "aio0array.h"
+#include "aio/aio0array.h"
 #endif
 
 static double cpu_seconds() {

@@ -116,9 +116,9 @@ diff --git a/{UPSTREAM} b/{UPSTREAM}
 class Lint(Folders):
     def setUp(self):
         super().setUp()
-        hooks = self.folder / "spw0hook.h"
+        hooks = self.folder / "hook.h"
         hooks.write_text("void declared(int);\n")
-        change = mock.patch.object(patchqueue, "DOORS", (hooks,))
+        change = mock.patch.object(patchqueue, "HOOKS", (hooks,))
         change.start()
         self.addCleanup(change.stop)
 
@@ -127,6 +127,12 @@ class Lint(Folders):
 
     def test_good(self):
         self.assertEqual(self.problems(), "")
+
+    def test_control_flow(self):
+        """An if whose statement is upstream's."""
+        for line in ("  if (spw::declared(1))", "  if (spw::declared(1)) {} else"):
+            with self.subTest(line):
+                self.assertIn("add braces", self.problems(diff=DIFF.replace("+  hook();", f"+{line}")))
 
     def test_every_field_is_needed(self):
         for field in patchqueue.FIELDS:
@@ -206,9 +212,9 @@ class Edit(Folders):
         self.patches.mkdir()
         (self.patches / NAME).write_text(f"{HEADER}\n---\n{DIFF}")
         (self.patches / "series").write_text(f"# order\n{NAME}\n")
-        hooks = self.folder / "spw0hook.h"
+        hooks = self.folder / "hook.h"
         hooks.write_text("")
-        changes = {"PATCHES": self.patches, "EDIT": self.folder / "edit", "REPO": self.folder, "DOORS": (hooks,)}
+        changes = {"PATCHES": self.patches, "EDIT": self.folder / "edit", "REPO": self.folder, "HOOKS": (hooks,)}
         for name, value in changes.items():
             change = mock.patch.object(patchqueue, name, value)
             change.start()

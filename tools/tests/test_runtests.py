@@ -72,14 +72,14 @@ class Made(unittest.TestCase):
             with mock.patch.object(runtests, "run_logged", output(text)):
                 summary, printed = self.run_part(runtests.policy_tests)
             self.assertEqual(summary, "3 passed, 0 failed, 1 skipped")
-            self.assertIn("skipped: AtomicProbe.One", printed)
+            self.assertIn("policy-tests.log): AtomicProbe.One", printed)
             with mock.patch.object(runtests, "run_logged", output("[  PASSED  ] 0 tests.\n")):
                 self.assertEqual(self.run_part(runtests.policy_tests)[0], "0 passed, 1 failed, 0 skipped")
 
     def test_lint_of_no_files(self):
         subprocess.run(["git", "init", "--quiet", self.folder], check=True)
         with mock.patch.object(runtests, "REPO", self.folder):
-            for lint in (runtests.lint_shell, runtests.lint_format, runtests.lint_headers):
+            for lint in (runtests.lint_shell, runtests.lint_format, runtests.lint_policy):
                 with self.subTest(lint.__name__), self.assertRaisesRegex(Failure, "lists no files"):
                     lint()
         nowhere = self.folder / "nowhere"

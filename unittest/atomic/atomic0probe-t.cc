@@ -8,7 +8,7 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-#include "atomic0probe.h"
+#include "atomic/atomic0probe.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

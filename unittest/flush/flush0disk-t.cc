@@ -8,7 +8,7 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-#include "flush0disk.h"
+#include "flush/flush0disk.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

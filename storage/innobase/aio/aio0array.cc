@@ -29,13 +29,13 @@ The AIO arrays' depth, contexts, slots and counters. */
 #include <utility>
 #include <vector>
 
-#include "aio0array.h"
+#include "aio/aio0array.h"
+#include "aio/hook.h"
+#include "aio/policy/aio0depth.h"
+#include "aio/policy/aio0slots.h"
 #include "os0file.h"
-#include "policy/aio0depth.h"
-#include "policy/aio0slots.h"
-#include "spw0hook.h"
 #include "srv0srv.h"
-#include "stall0stall.h"
+#include "stall/stall0stall.h"
 #include "ut0cpu_cache.h"
 #include "ut0log.h"
 

@@ -22,7 +22,7 @@ as innodb_doublewrite may make none, it is written whole, too. With ON it has
 none: the write opens the file, and ends the server if its pages are not whole
 any more. */
 
-#include "atomic0file.h"
+#include "atomic/atomic0file.h"
 
 #include <fcntl.h>
 #include <libaio.h>
@@ -43,16 +43,16 @@ any more. */
 #include <utility>
 #include <vector>
 
-#include "atomic0probe.h"
+#include "atomic/atomic0probe.h"
+#include "atomic/hook.h"
 #include "buf0buf.h"
 #include "buf0dblwr.h"
-#include "dblwr0file.h"
+#include "dblwr/dblwr0file.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
 #include "mysql/components/services/log_builtins.h"
 #include "mysqld_error.h"
 #include "os0file.h"
-#include "spw0hook.h"
 #include "sql/current_thd.h"
 #include "sql/sql_error.h"
 #include "srv0srv.h"

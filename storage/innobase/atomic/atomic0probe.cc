@@ -11,7 +11,7 @@ Free Software Foundation. See the file LICENSE.
 /** @file atomic/atomic0probe.cc
 What the kernel and the storage say, and show, of whole writes. */
 
-#include "atomic0probe.h"
+#include "atomic/atomic0probe.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -29,7 +29,7 @@ What the kernel and the storage say, and show, of whole writes. */
 #include <sstream>
 #include <system_error>
 
-#include "scratch0file.h"
+#include "base/scratch0file.h"
 
 namespace spw {
 

@@ -40,10 +40,10 @@ and with them what keeps a second server off (fcntl(2)). */
 #include <vector>
 
 #include "buf0dblwr.h"
-#include "dblwr0file.h"
+#include "dblwr/dblwr0file.h"
+#include "dblwr/hook.h"
 #include "fil0fil.h"
 #include "os0file.h"
-#include "spw0hook.h"
 #include "srv0srv.h"
 #include "ut0log.h"
 

@@ -11,7 +11,7 @@ Free Software Foundation. See the file LICENSE.
 /** @file extend/extend0space.cc
 A tablespace that is extended online, step by step. */
 
-#include "extend0space.h"
+#include "extend/extend0space.h"
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -24,6 +24,8 @@ A tablespace that is extended online, step by step. */
 #include <unordered_map>
 
 #include "dict0dict.h"
+#include "extend/hook.h"
+#include "extend/policy/extend0size.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
 #include "log0buf.h"
@@ -31,11 +33,8 @@ A tablespace that is extended online, step by step. */
 #include "mtr0mtr.h"
 #include "mysqld_error.h"
 #include "os0file.h"
-#include "policy/extend0size.h"
-#include "spw0hook.h"
 #include "sql/sql_error.h"
 #include "srv0srv.h"
-#include "stall0stall.h"
 #include "ut0byte.h"
 
 namespace spw {

@@ -11,7 +11,7 @@ Free Software Foundation. See the file LICENSE.
 /** @file extend/extend0thread.cc
 The thread that extends data files before an insert needs the room. */
 
-#include "extend0thread.h"
+#include "extend/extend0thread.h"
 
 #include <algorithm>
 #include <atomic>
@@ -24,13 +24,13 @@ The thread that extends data files before an insert needs the room. */
 #include <utility>
 #include <vector>
 
-#include "extend0space.h"
+#include "extend/extend0space.h"
+#include "extend/hook.h"
+#include "extend/policy/extend0ahead.h"
+#include "extend/policy/extend0size.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
 #include "os0thread-create.h"
-#include "policy/extend0ahead.h"
-#include "policy/extend0size.h"
-#include "spw0hook.h"
 #include "sql/sql_class.h"
 #include "sql/sql_extent_lock.h"
 #include "sql/sql_thd_internal_api.h"

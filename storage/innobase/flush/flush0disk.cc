@@ -11,7 +11,7 @@ Free Software Foundation. See the file LICENSE.
 /** @file flush/flush0disk.cc
 What the kernel says of the disks below the data directory. */
 
-#include "flush0disk.h"
+#include "flush/flush0disk.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

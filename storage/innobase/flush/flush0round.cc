@@ -12,7 +12,7 @@ Free Software Foundation. See the file LICENSE.
 Rounds of ahead flushing, by the page cleaners' coordinator. Unless it is said
 otherwise only the coordinator calls what is here. */
 
-#include "flush0round.h"
+#include "flush/flush0round.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,25 +21,25 @@ otherwise only the coordinator calls what is here. */
 #include <string>
 #include <utility>
 
-#include "aio0array.h"
+#include "aio/aio0array.h"
 #include "buf0buf.h"
 #include "buf0flu.h"
 #include "fil0fil.h"
+#include "flush/flush0cause.h"
 #include "log0log.h"
 #include "log0write.h"
 #include "mysqld_error.h"
 #include "os0event.h"
-#include "spw0hook.h"
+#include "redo/redo0state.h"
 #include "sql/sql_error.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"
-#include "stall0stall.h"
+#include "stall/hook.h"
+#include "throttle/throttle0session.h"
 
 namespace spw {
 
-bool ahead_flushing = FLUSH_DEFAULTS.is_on;
 double ahead_flushing_dirty_pct = FLUSH_DEFAULTS.dirty_pct;
-double ahead_flushing_age_pct = FLUSH_DEFAULTS.age_pct;
 double ahead_flushing_io_pct = FLUSH_DEFAULTS.io_pct;
 ulong ahead_flushing_interval_ms =
     static_cast<ulong>(1e3 * FLUSH_DEFAULTS.interval_s);

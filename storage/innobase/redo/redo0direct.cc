@@ -25,11 +25,11 @@ that direct I/O does not take, such as a block on the stack. */
 #include <string>
 #include <system_error>
 
+#include "base/scratch0file.h"
 #include "log0constants.h"
 #include "log0types.h"
 #include "os0file.h"
-#include "scratch0file.h"
-#include "spw0hook.h"
+#include "redo/hook.h"
 #include "srv0srv.h"
 #include "ut0log.h"
 #include "ut0new.h"

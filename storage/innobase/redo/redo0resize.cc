@@ -15,9 +15,9 @@ innodb_redo_log_capacity. */
 #include "univ.i"
 
 #include "log0constants.h"
-#include "policy/redo0limits.h"
-#include "spw0hook.h"
-#include "stall0stall.h"
+#include "redo/hook.h"
+#include "redo/policy/redo0limits.h"
+#include "redo/redo0state.h"
 #include "ut0byte.h"
 
 namespace spw {

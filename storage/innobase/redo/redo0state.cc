@@ -1,0 +1,51 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file redo/redo0state.cc
+How full the redo log is. */
+
+#include "redo/redo0state.h"
+
+#include "univ.i"
+
+#include "log0chkp.h"
+#include "log0log.h"
+#include "log0sys.h"
+
+namespace spw {
+
+Redo_capacity redo_capacity() {
+  if (log_sys == nullptr) {
+    return {};
+  }
+  const Log_files_capacity &capacity = log_sys->m_capacity;
+  return {.adaptive_flush_max_age = capacity.adaptive_flush_max_age(),
+          .soft_logical_capacity = capacity.soft_logical_capacity(),
+          .hard_logical_capacity = capacity.hard_logical_capacity(),
+          .free_check_margin = log_free_check_margin(*log_sys)};
+}
+
+Redo_fill redo_fill() {
+  Redo_fill fill;
+
+  if (log_sys == nullptr) {
+    return fill;
+  }
+
+  /* In this order none is ahead of the next. */
+  fill.lsn_last_checkpoint = log_sys->last_checkpoint_lsn.load();
+  fill.lsn_flushed = log_sys->flushed_to_disk_lsn.load();
+  fill.lsn_current = log_get_lsn(*log_sys);
+  fill.age = fill.lsn_current - fill.lsn_last_checkpoint;
+  fill.limits = redo_limits(redo_capacity());
+  return fill;
+}
+
+}  // namespace spw

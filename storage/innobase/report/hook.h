@@ -1,0 +1,42 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file report/hook.h
+What upstream's files call to show our status variables, our section of SHOW
+ENGINE INNODB STATUS and our table of INFORMATION_SCHEMA. */
+
+#ifndef report_hook_h
+#define report_hook_h
+
+#include <cstdio>
+
+class THD;
+struct SHOW_VAR;
+struct st_mysql_plugin;
+
+namespace spw {
+
+/** Print the section FLUSHING AND STALLS of SHOW ENGINE INNODB STATUS.
+@param[in,out]  file  where to print */
+void status_print(FILE *file);
+
+/** @return the plugin of the table
+INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES. Called while the program is
+loaded, for upstream's array of plugins. */
+[[nodiscard]] st_mysql_plugin atomic_table();
+
+/** SHOW_FUNC of our status variables: makes var an array of all of them.
+@param[out]  var  the variable
+@return 0 */
+int show_status_variables(THD *, SHOW_VAR *var, char *);
+
+}  // namespace spw
+
+#endif /* report_hook_h */

@@ -1,0 +1,43 @@
+"""The rooms of storage/innobase, and which may include which: a lint. See storage/innobase/README.md."""
+
+import graphlib
+import re
+
+from common import REPO
+
+INNOBASE = REPO / "storage/innobase"
+INCLUDE = re.compile(r'^\+?#include "((\w+)/[\w./]+)"', re.MULTILINE)
+
+
+def includes(text, rooms):
+    """The files of rooms that a text includes."""
+    return [(name, room) for name, room in INCLUDE.findall(text) if room in rooms]
+
+
+def problems(innobase=INNOBASE, patches=REPO / "patches"):
+    rooms = {path.name for path in innobase.iterdir() if path.is_dir()}
+    uses = {room: set() for room in rooms}
+    for path in sorted(innobase.rglob("*.*")):
+        if path.suffix not in (".h", ".cc", ".inc"):
+            continue
+        own = path.relative_to(innobase)
+        for name, room in includes(path.read_text(), rooms):
+            if not (innobase / name).exists():
+                yield f"{own} includes {name}, which is not there"
+            if room != own.parts[0]:
+                uses[own.parts[0]].add(room)
+            if "policy" in own.parts and "policy" not in name.split("/") and room != "base":
+                yield f"{own} is policy, and includes {name}"
+    for room in sorted(rooms):
+        if "report" in uses[room]:
+            yield f"{room} includes report, which shows what all others do"
+    if others := uses.get("stall", set()) | uses.get("base", set()):
+        yield f"stall and base include {', '.join(sorted(others))}: they are for all others"
+    try:
+        graphlib.TopologicalSorter(uses).prepare()
+    except graphlib.CycleError as error:
+        yield f"these rooms include each other: {' -> '.join(reversed(error.args[1]))}"
+    for path in sorted(patches.glob("*.patch")):
+        for name, room in includes(path.read_text(), rooms):
+            if name != f"{room}/hook.h" and not name.endswith(".inc"):
+                yield f"patches/{path.name} includes {name}: a patch includes hook.h of a room"

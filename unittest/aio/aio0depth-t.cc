@@ -1,0 +1,104 @@
+/* Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE. */
+
+#include "aio/policy/aio0depth.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace {
+
+using spw::aio_depth_can_grow;
+using spw::Aio_depth_input;
+using spw::Aio_depth_reason;
+using spw::decide_aio_depth;
+
+struct Case {
+  const char *what;
+  Aio_depth_input input;
+  uint64_t depth;
+  Aio_depth_reason reason;
+};
+
+TEST(Aio_depth, Cases) {
+  constexpr auto AS_ASKED = Aio_depth_reason::AS_ASKED;
+  constexpr auto LOWERED = Aio_depth_reason::LOWERED_TO_FIT;
+  constexpr auto NO_ROOM = Aio_depth_reason::NO_ROOM;
+
+  const Case cases[] = {
+      {"default", {256, 9, 65536, 0}, 256, AS_ASKED},
+      {"exactly enough", {4096, 16, 65536, 0}, 4096, AS_ASKED},
+      {"one context too many", {4096, 17, 65536, 0}, 3840, LOWERED},
+      {"largest of all", {4096, 129, 65536, 0}, 480, LOWERED},
+      {"others use some", {1024, 9, 65536, 60000}, 608, LOWERED},
+      {"smallest that fits", {4096, 129, 129 * 32, 0}, 32, LOWERED},
+      {"smallest does not fit", {4096, 129, 129 * 32 - 1, 0}, 0, NO_ROOM},
+      {"nothing left", {32, 3, 65536, 65536}, 0, NO_ROOM},
+      {"limit lowered below use", {32, 3, 100, 65536}, 0, NO_ROOM},
+      {"no limit", {4096, 129, UINT64_MAX, 0}, 4096, AS_ASKED},
+  };
+
+  for (const Case &c : cases) {
+    SCOPED_TRACE(c.what);
+    const auto output = decide_aio_depth(c.input);
+    EXPECT_EQ(c.depth, output.depth);
+    EXPECT_EQ(c.reason, output.reason);
+    EXPECT_EQ(c.input.asked * c.input.n_contexts, output.needed);
+  }
+}
+
+/* Whatever is asked for and whatever there is: the depth fits, is a step of the
+range, and the next step would not fit or was not asked for. */
+TEST(Aio_depth, IsTheLargestThatFits) {
+  std::mt19937_64 random(20261120);
+
+  for (int i = 0; i < 100000; ++i) {
+    Aio_depth_input input;
+    input.asked = 32 * (1 + random() % 128);
+    input.n_contexts = 2 + random() % 128;
+    input.system_limit = random() % 1200000;
+    input.system_used = random() % 1200000;
+
+    const auto output = decide_aio_depth(input);
+    const uint64_t available =
+        input.system_limit - std::min(input.system_limit, input.system_used);
+
+    ASSERT_EQ(0U, output.depth % spw::AIO_DEPTH_STEP);
+    ASSERT_LE(output.depth, input.asked);
+    ASSERT_LE(output.depth * input.n_contexts, available);
+    if (output.depth != input.asked) {
+      ASSERT_GT((output.depth + spw::AIO_DEPTH_STEP) * input.n_contexts,
+                available);
+    }
+    ASSERT_EQ(output.depth == 0, output.reason == Aio_depth_reason::NO_ROOM);
+    ASSERT_EQ(output.depth == input.asked,
+              output.reason == Aio_depth_reason::AS_ASKED);
+  }
+}
+
+TEST(Aio_depth, GrowsWhenOthersGiveBackRoom) {
+  /* As asked: no more is wanted. */
+  EXPECT_FALSE(aio_depth_can_grow({256, 9, 65536, 1000}));
+  /* Others hold what is missing. */
+  EXPECT_TRUE(aio_depth_can_grow({1024, 5, 65536, 65000}));
+  /* It would not fit in an empty system either, but more would. */
+  EXPECT_TRUE(aio_depth_can_grow({4096, 129, 65536, 65436}));
+  /* Nobody holds anything. */
+  EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 0}));
+  /* Others hold less than a step for each thread. */
+  EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 129}));
+}
+
+TEST(Aio_depth, HalvesDownToNothing) {
+  EXPECT_EQ(2048U, spw::halve_aio_depth(4096));
+  EXPECT_EQ(32U, spw::halve_aio_depth(96));
+  EXPECT_EQ(32U, spw::halve_aio_depth(64));
+  EXPECT_EQ(0U, spw::halve_aio_depth(32));
+}
+
+}  // namespace

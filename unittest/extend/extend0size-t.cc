@@ -1,0 +1,258 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "extend/policy/extend0size.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace spw {
+namespace {
+
+constexpr uint64_t MIB = uint64_t{1} << 20;
+constexpr uint64_t GIB = uint64_t{1} << 30;
+
+/* A file of 16 KiB pages. */
+constexpr Extend_target_input INPUT{.asked = 64 * MIB,
+                                    .is_pages = false,
+                                    .page_bytes = 16384,
+                                    .extent_bytes = MIB,
+                                    .size = 10 * MIB,
+                                    .size_max = 64 * 1024 * GIB};
+
+TEST(ExtendTarget, BytesAreBytesAndPagesArePages) {
+  Extend_target target = decide_extend_target(INPUT);
+  EXPECT_EQ(target.reason, Extend_target_reason::GROW);
+  EXPECT_EQ(target.bytes, 64 * MIB);
+  EXPECT_EQ(target.needed, 54 * MIB);
+
+  Extend_target_input input = INPUT;
+  input.is_pages = true;
+  input.asked = 4096;
+  target = decide_extend_target(input);
+  EXPECT_EQ(target.reason, Extend_target_reason::GROW);
+  EXPECT_EQ(target.bytes, 64 * MIB);
+
+  /* Compressed pages of 8 KiB: an extent is as many bytes. */
+  input.page_bytes = 8192;
+  EXPECT_EQ(decide_extend_target(input).bytes, 32 * MIB);
+}
+
+TEST(ExtendTarget, IsWholeExtents) {
+  Extend_target_input input = INPUT;
+  for (const uint64_t extent : {MIB, 2 * MIB, 4 * MIB}) {
+    input.extent_bytes = extent;
+    for (const uint64_t asked : {11 * MIB, 11 * MIB + 1, 12 * MIB - 1}) {
+      input.asked = asked;
+      const Extend_target target = decide_extend_target(input);
+      EXPECT_EQ(target.bytes % extent, 0u);
+      EXPECT_GE(target.bytes, asked);
+      EXPECT_LT(target.bytes - asked, extent);
+    }
+  }
+}
+
+TEST(ExtendTarget, ALargeFileIsLeftAlone) {
+  Extend_target_input input = INPUT;
+  for (const uint64_t asked : {uint64_t{1}, 9 * MIB + 1, 10 * MIB}) {
+    input.asked = asked;
+    const Extend_target target = decide_extend_target(input);
+    EXPECT_EQ(target.reason, Extend_target_reason::LARGE_ENOUGH);
+    EXPECT_EQ(target.bytes, 10 * MIB);
+    EXPECT_EQ(target.needed, 0u);
+  }
+}
+
+TEST(ExtendTarget, Refusals) {
+  Extend_target_input input = INPUT;
+  input.asked = 0;
+  EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::ZERO);
+
+  for (const uint64_t asked :
+       {INPUT.size_max + 1, UINT64_MAX - 1, UINT64_MAX}) {
+    input.asked = asked;
+    EXPECT_EQ(decide_extend_target(input).reason,
+              Extend_target_reason::BEYOND_LIMIT);
+  }
+  input.is_pages = true;
+  for (const uint64_t asked : {INPUT.size_max / 16384 + 1, UINT64_MAX / 16384,
+                               UINT64_MAX / 16384 + 1, UINT64_MAX}) {
+    input.asked = asked;
+    EXPECT_EQ(decide_extend_target(input).reason,
+              Extend_target_reason::BEYOND_LIMIT);
+  }
+  input.asked = INPUT.size_max / 16384;
+  EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
+}
+
+/* The headroom of such a file system is 512 MiB. */
+constexpr Extend_room_input ROOM{
+    .disk_free = 10 * GIB, .disk_bytes = 10 * GIB, .reserved = GIB};
+
+TEST(ExtendRoom, AStatementWithoutNeedForTheHeadroomLeavesIt) {
+  Extend_room_input input = ROOM;
+  input.disk_free = GIB + 512 * MIB;
+  const Extend_room room = decide_extend_room(input);
+  EXPECT_TRUE(room.is_enough);
+  EXPECT_FALSE(room.is_little_left);
+  EXPECT_EQ(room.left, 512 * MIB);
+  EXPECT_EQ(room.kept, 512 * MIB);
+}
+
+TEST(ExtendRoom, AStatementThatAsksForTheHeadroomGetsMostOfIt) {
+  Extend_room_input input = ROOM;
+  for (const uint64_t left : {512 * MIB - 1, 52 * MIB}) {
+    input.disk_free = GIB + left;
+    const Extend_room room = decide_extend_room(input);
+    EXPECT_TRUE(room.is_enough);
+    EXPECT_TRUE(room.is_little_left);
+    EXPECT_EQ(room.left, left);
+    EXPECT_EQ(room.kept / MIB, 51u);
+  }
+}
+
+TEST(ExtendRoom, NoStatementFillsTheDisk) {
+  Extend_room_input input = ROOM;
+  for (const uint64_t left : {51 * MIB, uint64_t{0}}) {
+    input.disk_free = GIB + left;
+    EXPECT_FALSE(decide_extend_room(input).is_enough);
+  }
+  for (const uint64_t free : {GIB - 1, uint64_t{0}}) {
+    input.disk_free = free;
+    EXPECT_FALSE(decide_extend_room(input).is_enough);
+    EXPECT_EQ(decide_extend_room(input).left, 0u);
+  }
+}
+
+TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
+  Extend_room_input input = ROOM;
+  input.reserved = 7 * GIB;
+  EXPECT_TRUE(decide_extend_room(input).is_enough);
+  /* Before the first one's first step, and before its last. */
+  for (const uint64_t first : {7 * GIB, MIB}) {
+    input.disk_free = 3 * GIB + first;
+    input.reserved = 7 * GIB + first;
+    EXPECT_FALSE(decide_extend_room(input).is_enough);
+  }
+}
+
+TEST(ExtendRoom, AStepLeavesWhatIsKept) {
+  const Extend_room room = decide_extend_room(ROOM);
+  ASSERT_EQ(room.kept, 512 * MIB);
+  EXPECT_TRUE(extend_may_step(room, 64 * MIB, 576 * MIB));
+  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 576 * MIB - 1));
+  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 63 * MIB));
+  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 0));
+  EXPECT_FALSE(extend_may_step({}, 64 * MIB, 63 * MIB));
+}
+
+/* Extends a file on a device of so many bytes a second; the steps' seconds. */
+std::vector<double> steps(uint64_t size, uint64_t target, uint64_t extent,
+                          double bytes_per_s) {
+  Extend_pace pace{extent};
+  std::vector<double> found;
+  while (size < target) {
+    const uint64_t next = pace.next(size, target);
+    EXPECT_GT(next, size);
+    EXPECT_LE(next, target);
+    EXPECT_TRUE(next % extent == 0 || next == target);
+    EXPECT_LE(next - size, EXTEND_STEP_MAX_BYTES);
+    found.push_back(static_cast<double>(next - size) / bytes_per_s);
+    pace.took(next - size, found.back());
+    size = next;
+  }
+  return found;
+}
+
+TEST(ExtendPace, StepsTakeAboutATenthOfASecond) {
+  /* On a device that writes an extent in less than that. */
+  for (const double bytes_per_s : {12e6, 30e6, 200e6, 600e6}) {
+    const std::vector<double> found = steps(7 * MIB, 2 * GIB, MIB, bytes_per_s);
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_LE(found[i], 0.2) << bytes_per_s;
+      if (i > 10 && i + 1 < found.size()) {
+        EXPECT_GE(found[i], 0.04) << bytes_per_s;
+      }
+    }
+  }
+}
+
+TEST(ExtendPace, AStepIsAnExtentAtLeastAndTheLargestAtMost) {
+  const std::vector<double> slow = steps(7 * MIB, 20 * MIB, MIB, 1e6);
+  EXPECT_EQ(slow.size(), 13u);
+  /* 1, 2, ... 32 MiB, then 64 MiB. */
+  const std::vector<double> fast =
+      steps(0, 63 * MIB + 10 * 64 * MIB, MIB, 1e12);
+  EXPECT_EQ(fast.size(), 16u);
+}
+
+TEST(ExtendPace, ADeviceThatGetsSlowIsNoticedAtOnce) {
+  Extend_pace pace{MIB};
+  for (int i = 0; i < 10; ++i) {
+    pace.took(64 * MIB, 0.01);
+  }
+  EXPECT_EQ(pace.next(0, GIB), 64 * MIB);
+  pace.took(64 * MIB, 6.4);
+  EXPECT_EQ(pace.next(0, GIB), MIB);
+  pace.took(MIB, 0.0);
+  EXPECT_EQ(pace.next(0, GIB), 2 * MIB);
+}
+
+TEST(ExtendPace, AFileThatIsNotWholeExtentsComesToBe) {
+  /* A new table has 7 pages. */
+  const Extend_pace pace{MIB};
+  EXPECT_EQ(pace.next(7 * 16384, GIB), MIB);
+}
+
+TEST(ExtendRest, ForOthersAtWork) {
+  /* Its own redo, and that of a few others of its kind. */
+  EXPECT_FALSE(extend_others_work(200 * 12, 3 * 16384));
+  EXPECT_TRUE(extend_others_work(4096, 0));
+  EXPECT_TRUE(extend_others_work(0, 16 * 16384));
+}
+
+TEST(ExtendRest, StepsTakeAQuarterOfTheTimeIfTheyAreShort) {
+  EXPECT_DOUBLE_EQ(extend_rest_s(0.02), 0.06);
+  EXPECT_DOUBLE_EQ(extend_rest_s(0.1), 0.3);
+  EXPECT_DOUBLE_EQ(extend_rest_s(2.0), 1.0);
+}
+
+TEST(ExtendDiskRoom, ATwentiethOrTenGibibytesAreKept) {
+  EXPECT_EQ(extend_disk_room(50 * GIB, 100 * GIB), 45 * GIB);
+  EXPECT_EQ(extend_disk_room(5 * GIB, 100 * GIB), 0u);
+  EXPECT_EQ(extend_disk_room(4 * GIB, 100 * GIB), 0u);
+  EXPECT_EQ(extend_disk_room(500 * GIB, 1000 * GIB), 490 * GIB);
+  EXPECT_EQ(extend_disk_room(0, 0), 0u);
+}
+
+TEST(ParseSize, Units) {
+  EXPECT_EQ(parse_size("1K"), uint64_t{1} << 10);
+  EXPECT_EQ(parse_size("10g"), 10 * GIB);
+  EXPECT_EQ(parse_size("007M"), 7 * MIB);
+  EXPECT_EQ(parse_size("16777215T"), UINT64_MAX / (GIB << 10) * (GIB << 10));
+  EXPECT_EQ(parse_size("0T"), 0u);
+  for (const char *text :
+       {"", "K", "5", "5P", "5KB", "5 M", "-5M", "5.5G", "M5", "16777216T",
+        "18446744073709551616K", "99999999999999999999M", "5\xcb"}) {
+    EXPECT_EQ(parse_size(text), std::nullopt) << text;
+  }
+}
+
+TEST(RoundUp, Overflow) {
+  EXPECT_EQ(round_up(0, MIB), 0u);
+  EXPECT_EQ(round_up(1, MIB), MIB);
+  EXPECT_EQ(round_up(MIB, MIB), MIB);
+  EXPECT_EQ(round_up(UINT64_MAX, MIB), UINT64_MAX - UINT64_MAX % MIB);
+  EXPECT_EQ(round_up(UINT64_MAX, 1), UINT64_MAX);
+}
+
+}  // namespace
+}  // namespace spw

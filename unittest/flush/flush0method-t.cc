@@ -1,0 +1,170 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "flush/policy/flush0method.h"
+
+#include <gtest/gtest.h>
+
+namespace spw {
+namespace {
+
+constexpr uint64_t SYNC_AGE = 40'000'000;
+
+/** A steady load: 1 MB a second goes to the redo log, and 100
+pages are made dirty and flushed.
+@param[in]  seconds       for so long
+@param[in]  method        the method
+@param[in]  share         the age over that of sync flushing
+@param[in]  n_native      what upstream's formula asks for: pages
+@param[in]  dirty_pct     dirty pages: percent
+@return what is asked for at the end: pages a second */
+double after(uint64_t seconds, Flush_method method, double share,
+             uint64_t n_native, double dirty_pct = 0.0) {
+  Adaptive_method policy;
+  double pages = 0.0;
+  for (uint64_t i = 1; i <= seconds; ++i) {
+    const uint64_t lsn = 1'000'000'000 + i * 1'000'000;
+    policy.look(method,
+                {.now_s = static_cast<double>(i),
+                 .n_native = n_native,
+                 .n_dirty = 4000,
+                 .lsn = lsn,
+                 .oldest_lsn = lsn - static_cast<uint64_t>(share * SYNC_AGE),
+                 .sync_age = SYNC_AGE,
+                 .n_flushed = 100 * i,
+                 .dirty_pct = dirty_pct,
+                 .max_dirty_pct = 90.0,
+                 .is_ahead_on = true,
+                 .is_adaptive = true,
+                 .is_logging = true});
+    pages = policy.pages_per_s(static_cast<double>(i));
+  }
+  return pages;
+}
+
+TEST(AdaptiveMethod, NativeIsUpstreams) {
+  for (const uint64_t n_native : {0, 1, 123456}) {
+    EXPECT_EQ(after(600, Flush_method::NATIVE, 0.7, n_native), n_native);
+  }
+}
+
+TEST(AdaptiveMethod, WithoutItUpstreamsIsLeftToAheadFlushing) {
+  Adaptive_method policy;
+  Flush_method_look look{.now_s = 1.0,
+                         .n_native = 500,
+                         .n_dirty = 4000,
+                         .lsn = 1'000'000'000,
+                         .oldest_lsn = 990'000'000,
+                         .sync_age = SYNC_AGE,
+                         .n_flushed = 0,
+                         .dirty_pct = 89.0,
+                         .max_dirty_pct = 90.0,
+                         .is_ahead_on = true,
+                         .is_adaptive = false,
+                         .is_logging = true};
+  policy.look(Flush_method::NATIVE, look);
+  EXPECT_EQ(policy.pages_per_s(1.0), 0.0);
+  /* But for innodb_max_dirty_pages_pct. */
+  look.dirty_pct = 90.0;
+  policy.look(Flush_method::NATIVE, look);
+  EXPECT_EQ(policy.pages_per_s(1.0), 500.0);
+  /* Not where there is no ahead flushing, or it has no age to go by. */
+  look.dirty_pct = 89.0;
+  look.is_ahead_on = false;
+  EXPECT_FALSE(flush_is_left_to_ahead(look));
+  look.is_ahead_on = true;
+  look.is_logging = false;
+  EXPECT_FALSE(flush_is_left_to_ahead(look));
+}
+
+TEST(AdaptiveMethod, IsNativeWithoutAdaptiveFlushingOrARedoLog) {
+  constexpr Flush_method METHOD = Flush_method::ESTIMATE;
+  EXPECT_EQ(flush_method_used(METHOD, true, true), METHOD);
+  EXPECT_EQ(flush_method_used(METHOD, false, true), Flush_method::NATIVE);
+  EXPECT_EQ(flush_method_used(METHOD, true, false), Flush_method::NATIVE);
+}
+
+TEST(AdaptiveMethod, EstimateFollowsTheRedoLogFromAQuarterOn) {
+  EXPECT_EQ(after(600, Flush_method::ESTIMATE, 0.25, 500), 0.0);
+  /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
+  EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
+}
+
+TEST(AdaptiveMethod, KeepAverageFollowsWhatIsMadeDirty) {
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
+  /* Less below half of the age, more above. */
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.25, 500), 50.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.75, 500), 150.0, 0.1);
+}
+
+TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
+  Adaptive_method policy;
+  double last = 0.0;
+  for (uint64_t i = 1; i <= 600; ++i) {
+    /* 1,000 pages in one second, none in the next nine. */
+    policy.look(Flush_method::KEEP_AVERAGE,
+                {.now_s = static_cast<double>(i),
+                 .n_native = 0,
+                 .n_dirty = 4000,
+                 .lsn = 1'000'000'000,
+                 .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                 .sync_age = SYNC_AGE,
+                 .n_flushed = i / 10 * 1000,
+                 .dirty_pct = 0.0,
+                 .max_dirty_pct = 90.0,
+                 .is_ahead_on = true,
+                 .is_adaptive = true,
+                 .is_logging = true});
+    const double pages = policy.pages_per_s(static_cast<double>(i));
+    if (i > 300) {
+      EXPECT_NEAR(pages, last, 40.0);
+      EXPECT_NEAR(pages, 100.0, 40.0);
+    }
+    last = pages;
+  }
+}
+
+TEST(AdaptiveMethod, WhatWasAskedForHoldsForTwoSeconds) {
+  Adaptive_method policy;
+  EXPECT_EQ(policy.pages_per_s(1000.0), 0.0);
+  policy.look(Flush_method::NATIVE, {.now_s = 1000.0,
+                                     .n_native = 500,
+                                     .n_dirty = 4000,
+                                     .lsn = 1'000'000'000,
+                                     .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                                     .sync_age = SYNC_AGE,
+                                     .n_flushed = 0,
+                                     .dirty_pct = 0.0,
+                                     .max_dirty_pct = 90.0,
+                                     .is_ahead_on = true,
+                                     .is_adaptive = true,
+                                     .is_logging = true});
+  EXPECT_EQ(policy.pages_per_s(1001.9), 500.0);
+  EXPECT_EQ(policy.pages_per_s(1002.0), 0.0);
+  /* The pass has taken long. */
+  policy.pass_done(1003.0);
+  EXPECT_EQ(policy.pages_per_s(1004.9), 500.0);
+  EXPECT_EQ(policy.pages_per_s(1005.0), 0.0);
+}
+
+TEST(AdaptiveMethod, AveragesAreRightFromTheBeginOn) {
+  /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
+  EXPECT_NEAR(after(3, Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
+  EXPECT_NEAR(after(3, Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
+}
+
+TEST(AdaptiveMethod, TooManyDirtyPagesAreUpstreamsMatter) {
+  EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.1, 500, 90.0), 500.0, 0.1);
+  EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500, 90.0), 500.0,
+              0.1);
+}
+
+}  // namespace
+}  // namespace spw

@@ -1,0 +1,395 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file unittest/flush/flush_simulation-t.cc
+What ahead flushing comes to on devices, buffer pools, redo logs and loads. */
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "flush_simulator.h"
+
+namespace spw {
+namespace {
+
+constexpr double MIB = 1024.0 * 1024.0;
+constexpr double GIB = 1024.0 * MIB;
+
+std::string name_of(const Sim_setup &setup, const Sim_working_set &set) {
+  return std::string{setup.device.name} + ", " + set.name + ", redo " +
+         std::to_string(setup.redo_capacity / MIB) + " MiB";
+}
+
+/* What is to be cured: measured on such a volume, with any innodb_io_capacity,
+the worst second is at 0.00 to 0.10 of the mean. (With less than the volume
+carries the simulation is steadier than the server.) */
+TEST(FlushSimulation, UpstreamComesInAComb) {
+  for (const double io_capacity : {2000.0, 5000.0, 10000.0}) {
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+    setup.settings.is_on = false;
+    setup.is_adaptive = true;
+    setup.settings.io_capacity = io_capacity;
+    setup.settings.io_capacity_max = 2.0 * io_capacity;
+    Flush_simulation simulation{setup};
+    (void)simulation.run(120);
+    EXPECT_LT(simulation.run(240).worst(), 0.2) << io_capacity;
+  }
+}
+
+/** @param[in]  test  what is tried with each volume, working set and redo log
+ */
+void for_each_volume(
+    const std::function<void(const Sim_setup &, const std::string &)> &test) {
+  for (const Sim_device &device : {SIM_CLOUD_SMALL, SIM_CLOUD, SIM_SATA}) {
+    for (const Sim_working_set &set : SIM_WORKING_SETS) {
+      for (const double redo : {64.0 * MIB, 256.0 * MIB}) {
+        Sim_setup setup = sim_volume(device, set);
+        setup.redo_capacity = redo;
+        test(setup, name_of(setup, set));
+      }
+    }
+  }
+}
+
+TEST(FlushSimulation, WhoFillsTheRedoLogIsHeldBackSteadily) {
+  for_each_volume([](const Sim_setup &setup, const std::string &name) {
+    Flush_simulation simulation{setup};
+    (void)simulation.run(static_cast<unsigned>(setup.redo_capacity / MIB * 8));
+    const Sim_result result = simulation.run(120);
+    /* Turns come in groups, and commits where a round's pages are written. */
+    EXPECT_GE(result.worst(), 0.85) << name;
+    EXPECT_EQ(result.sync_s, 0.0) << name;
+    EXPECT_EQ(result.stopped_s, 0.0) << name;
+    EXPECT_LE(result.age_range(), 0.1) << name;
+    /* In a circle of clients one takes this long on average. */
+    EXPECT_LE(result.delay_s, 2.0 * setup.n_clients / result.mean()) << name;
+  });
+}
+
+/* A server that begins with clean pages: most of them are dirtied in the first
+seconds, and all of these are too old at once. */
+TEST(FlushSimulation, ALoadThatLastsDoesNotStopAtTheThreshold) {
+  for (const double redo : {16.0 * MIB, 64.0 * MIB, 256.0 * MIB}) {
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+    setup.redo_capacity = redo;
+    setup.batch_ios = 27.0;
+    Flush_simulation simulation{setup};
+    const Sim_result begin = simulation.run(120);
+    (void)simulation.run(600);
+    const double settled = simulation.run(120).mean();
+    EXPECT_GE(begin.worst() * begin.mean(), 0.5 * settled) << redo;
+    EXPECT_EQ(begin.stopped_s, 0.0) << redo;
+  }
+}
+
+TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
+  setup.changes = 200;
+  setup.redo_bytes *= 40.0;
+  Flush_simulation simulation{setup};
+  (void)simulation.run(400);
+  const Sim_result result = simulation.run(120);
+  /* Eleven of them a second end in groups; their changes do not come so. */
+  EXPECT_LE(result.age_range(), 0.1);
+  EXPECT_EQ(result.sync_s, 0.0);
+  EXPECT_EQ(result.stopped_s, 0.0);
+  /* For a part of its changes each time. */
+  EXPECT_LE(result.delay_s, 2.0 * REDO_TURN_CHANGES / setup.changes *
+                                setup.n_clients / result.mean());
+}
+
+/* On a disk what a round of 100 ms costs whatever its size is half of what
+there is. */
+TEST(FlushSimulation, ADiskHasLongRounds) {
+  Sim_setup setup = sim_volume(SIM_DISK, SIM_WORKING_SETS[1]);
+  Flush_simulation ahead{setup};
+  EXPECT_EQ(ahead.run(600).sync_s, 0.0);
+  const Sim_result result = ahead.run(300);
+  EXPECT_EQ(result.sync_s, 0.0);
+  EXPECT_GE(result.worst(), 0.7);
+  setup.settings.is_on = false;
+  setup.is_adaptive = true;
+  Flush_simulation upstream{setup};
+  (void)upstream.run(600);
+  EXPECT_GE(result.mean(), upstream.run(300).mean());
+}
+
+/* Also while it settles, from an empty redo log on. */
+TEST(FlushSimulation, TheFirstMinutesHaveNoSyncFlushing) {
+  for (const Sim_device &device : SIM_DEVICES) {
+    for (const Sim_working_set &set : SIM_WORKING_SETS) {
+      Sim_setup setup = sim_volume(device, set);
+      Flush_simulation simulation{setup};
+      const Sim_result result = simulation.run(300);
+      EXPECT_EQ(result.sync_s, 0.0) << name_of(setup, set);
+      EXPECT_EQ(result.stopped_s, 0.0) << name_of(setup, set);
+    }
+  }
+}
+
+/* From an empty redo log on, which is filled at full speed up to the threshold
+and holds most of the dirty pages in its oldest part then. */
+TEST(FlushSimulation, ABurstIsNotPaidForByAStandstill) {
+  for_each_volume([](const Sim_setup &setup, const std::string &name) {
+    Flush_simulation simulation{setup};
+    double least = simulation.run(5).mean();
+    for (const Sim_second &second : simulation.run(600).seconds) {
+      least = std::min(least, second.transactions);
+    }
+    EXPECT_GE(least, 0.25 * simulation.run(120).mean()) << name;
+  });
+}
+
+TEST(FlushSimulation, WithADeviceThatCarriesItNobodyIsHeldBack) {
+  Sim_setup setup = sim_volume(SIM_NVME, SIM_WORKING_SETS[1]);
+  Flush_simulation simulation{setup};
+  (void)simulation.run(60);
+  const Sim_result result = simulation.run(120);
+  EXPECT_NEAR(result.mean(), setup.cpu_max, 1.0);
+  EXPECT_GE(result.worst(), 0.99);
+  EXPECT_LE(result.seconds.back().age, 0.9);
+}
+
+/** @return what comes of transactions that come by themselves: 60 % of what the
+device carries in a closed loop in all, in a way of their own
+@param[in]  device   the device
+@param[in]  set      the pages
+@param[in]  shape    by the time: on average 1 */
+Sim_result open_loop(const Sim_device &device, const Sim_working_set &set,
+                     const std::function<double(double)> &shape) {
+  Sim_setup setup = sim_volume(device, set);
+  setup.redo_capacity = 256.0 * MIB;
+  Flush_simulation closed{setup};
+  (void)closed.run(600);
+  const double mean = 0.6 * closed.run(120).mean();
+  setup.arrivals = [&shape, mean](double now) { return mean * shape(now); };
+  Flush_simulation open{setup};
+  (void)open.run(300);
+  return open.run(600);
+}
+
+TEST(FlushSimulation, WhatTheDeviceCarriesOnAverageNeedsNoSyncFlushing) {
+  const std::pair<const char *, std::function<double(double)>> shapes[] = {
+      {"steady", [](double) { return 1.0; }},
+      {"bursts",
+       [](double now) { return std::fmod(now, 60.0) < 10.0 ? 3.5 : 0.5; }},
+      {"ramps", [](double now) { return std::fmod(now, 120.0) / 60.0; }}};
+  for (const auto &[name, shape] : shapes) {
+    for (const Sim_device &device : SIM_DEVICES) {
+      const Sim_result result = open_loop(device, SIM_WORKING_SETS[1], shape);
+      EXPECT_EQ(result.sync_s, 0.0) << name << ", " << device.name;
+      EXPECT_EQ(result.stopped_s, 0.0) << name << ", " << device.name;
+      /* Nothing is left over of what has come. */
+      EXPECT_LE(result.seconds.back().waiting, result.mean())
+          << name << ", " << device.name;
+    }
+  }
+}
+
+/* What the redo log has room for is not held back: 16,000 transactions too many
+for the volume need some 45 of 150 MB. What waits is what comes while a round's
+pages are written. With upstream's formula, which flushes before it is needed.
+*/
+/** The figures of docs/ahead-flushing.md, "To begin with". */
+TEST(FlushSimulation, ABurstFindsRoomWithTheAdaptiveMethod) {
+  struct Expected {
+    bool is_adaptive;
+    double most_waiting;
+    double pages_per_transaction;
+  };
+  for (const auto &expected :
+       {Expected{true, 38.0, 1.27}, Expected{false, 13907.0, 1.02}}) {
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
+    setup.is_adaptive = expected.is_adaptive;
+    setup.redo_capacity = 256.0 * MIB;
+    setup.arrivals = [](double now) {
+      return std::fmod(now, 120.0) < 20.0 ? 1500.0 : 150.0;
+    };
+    Flush_simulation simulation{setup};
+    (void)simulation.run(360);
+    const Sim_result result = simulation.run(240);
+    double most_waiting = 0.0;
+    double flushed = 0.0;
+    for (const auto &second : result.seconds) {
+      most_waiting = std::max(most_waiting, second.waiting);
+      flushed += second.flushed;
+    }
+    EXPECT_NEAR(most_waiting, expected.most_waiting,
+                0.05 * expected.most_waiting);
+    EXPECT_NEAR(flushed / (240.0 * result.mean()),
+                expected.pages_per_transaction, 0.01);
+  }
+}
+
+TEST(FlushSimulation, AStallOfTheDeviceIsRecoveredFrom) {
+  for (const double stall_s : {1.0, 5.0, 20.0}) {
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+    setup.works = [stall_s](double now) {
+      return now < 300.0 || now >= 300.0 + stall_s;
+    };
+    Flush_simulation simulation{setup};
+    (void)simulation.run(200);
+    const double before = simulation.run(100).mean();
+    (void)simulation.run(static_cast<unsigned>(stall_s) + 30);
+    const Sim_result after = simulation.run(120);
+    EXPECT_NEAR(after.mean(), before, 0.1 * before) << stall_s;
+    /* What a long one has dammed up goes round for some laps. */
+    EXPECT_GE(after.worst(), stall_s > 5.0 ? 0.5 : 0.7) << stall_s;
+    EXPECT_EQ(after.stopped_s, 0.0) << stall_s;
+  }
+}
+
+TEST(FlushSimulation, TheLruListsAreNotStarved) {
+  /* A third of what the device carries, while the redo log is kept from filling
+  up; nothing waits for longer than a round, and one that is late. */
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
+  setup.lru_per_s = 300.0;
+  Flush_simulation simulation{setup};
+  (void)simulation.run(200);
+  const Sim_result result = simulation.run(200);
+  EXPECT_LE(result.lru_wait_s, 0.25);
+  EXPECT_EQ(result.sync_s, 0.0);
+  EXPECT_GE(result.worst(), 0.8);
+  /* They are dirty pages that need not be flushed for the redo log then: the
+  redo log is used as it is without them. */
+  EXPECT_GE(result.seconds.back().age, 0.85);
+}
+
+TEST(FlushSimulation, AnyPoolConverges) {
+  /* As much is changed as there is, up to 1 TiB, with a redo log of a part of
+  it. */
+  for (const double pool : {1.0 * GIB, 32.0 * GIB, 1024.0 * GIB}) {
+    for (const Sim_device &device : {SIM_SATA, SIM_NVME}) {
+      Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[0]);
+      setup.pool_bytes = pool;
+      setup.pages = {{{0.05 * pool / SIM_PAGE_BYTES, 0.8},
+                      {0.95 * pool / SIM_PAGE_BYTES, 0.2}}};
+      setup.redo_capacity = std::max(64.0 * MIB, pool / 256.0);
+      setup.cpu_max = 40e3;
+      setup.n_clients = 256;
+      Flush_simulation simulation{setup};
+      (void)simulation.run(400);
+      const Sim_result result = simulation.run(60);
+      EXPECT_GE(result.worst(), 0.8) << pool << " " << device.name;
+      EXPECT_EQ(result.sync_s, 0.0) << pool << " " << device.name;
+      EXPECT_LE(result.age_range(), 0.1) << pool << " " << device.name;
+    }
+  }
+}
+
+/* Seed 001 asks whether the mix of a method and ahead flushing is best. */
+TEST(FlushSimulation, EachMethodGoesWithAheadFlushing) {
+  for (const Flush_method method :
+       {Flush_method::NATIVE, Flush_method::ESTIMATE,
+        Flush_method::KEEP_AVERAGE}) {
+    for (const Sim_device &device : {SIM_CLOUD, SIM_SATA}) {
+      Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[1]);
+      setup.is_adaptive = true;
+      setup.method = method;
+      Flush_simulation simulation{setup};
+      (void)simulation.run(300);
+      const Sim_result result = simulation.run(120);
+      const int name = static_cast<int>(method);
+      EXPECT_GE(result.worst(), 0.8) << name << " " << device.name;
+      EXPECT_EQ(result.sync_s, 0.0) << name << " " << device.name;
+    }
+  }
+}
+
+TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
+  for (const Flush_method method :
+       {Flush_method::ESTIMATE, Flush_method::KEEP_AVERAGE}) {
+    Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[1]);
+    setup.settings.is_on = false;
+    setup.max_delay_s = 0.0;
+    setup.is_adaptive = true;
+    setup.method = method;
+    setup.redo_capacity = 256.0 * MIB;
+    setup.arrivals = [](double) { return 1000.0; };
+    Flush_simulation simulation{setup};
+    (void)simulation.run(300);
+    const Sim_result result = simulation.run(300);
+    const int name = static_cast<int>(method);
+    EXPECT_GE(result.worst(), 0.99) << name;
+    EXPECT_EQ(result.sync_s, 0.0) << name;
+    EXPECT_LE(result.age_range(), 0.2) << name;
+  }
+}
+
+/* Seed 002: what the device leaves free is used, below all thresholds. */
+TEST(FlushSimulation, UtilFlushesWhileTheDeviceIsNotBusy) {
+  const auto dirty_after = [](Flush_device flush_device) {
+    Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[2]);
+    setup.pool_bytes = 4.0 * GIB;
+    setup.redo_capacity = 4.0 * GIB;
+    setup.settings.io_capacity = 2000.0;
+    setup.settings.io_capacity_max = 4000.0;
+    setup.flush_device = flush_device;
+    setup.arrivals = [](double) { return 300.0; };
+    Flush_simulation simulation{setup};
+    (void)simulation.run(120);
+    const Sim_result result = simulation.run(60);
+    for (const Sim_second &second : result.seconds) {
+      EXPECT_LE(second.flushed, setup.settings.io_capacity_max + 1.0);
+    }
+    return result.seconds.back().dirty_pct;
+  };
+  EXPECT_LT(dirty_after(Flush_device::UTIL), 1.0);
+  EXPECT_GT(dirty_after(Flush_device::OFF), 8.0);
+}
+
+TEST(FlushSimulation, APurgeLeavesUsersAShareAndDoesNotEndInSyncFlushing) {
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+  setup.purges = [](double now) {
+    return now >= 300.0 && now < 400.0 ? 1000.0 : 0.0;
+  };
+  Flush_simulation simulation{setup};
+  (void)simulation.run(200);
+  const double before = simulation.run(100).mean();
+  const Sim_result during = simulation.run(100);
+  EXPECT_EQ(during.sync_s, 0.0);
+  EXPECT_EQ(during.stopped_s, 0.0);
+  EXPECT_GE(during.mean(), before / 4.0);
+  (void)simulation.run(60);
+  EXPECT_NEAR(simulation.run(60).mean(), before, 0.1 * before);
+}
+
+TEST(FlushSimulation, UsersWhoComeBackAfterAPurgeAreNotHeldBackForIt) {
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+  setup.purges = [](double now) {
+    return now >= 300.0 && now < 600.0 ? 20e3 : 0.0;
+  };
+  setup.arrivals = [](double now) {
+    return now >= 310.0 && now < 590.0 ? 0.0 : 300.0;
+  };
+  Flush_simulation simulation{setup};
+  (void)simulation.run(608);
+  EXPECT_GE(simulation.run(10).mean(), 400.0);
+}
+
+/* Also where a round is less than a page of each. */
+TEST(FlushSimulation, ManyInstancesCarryAsMuchAsOne) {
+  const auto mean_with = [](uint64_t n_instances) {
+    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
+    setup.settings.n_instances = n_instances;
+    Flush_simulation simulation{setup};
+    (void)simulation.run(200);
+    return simulation.run(100).mean();
+  };
+  const double one = mean_with(1);
+  EXPECT_GE(mean_with(8), 0.95 * one);
+  EXPECT_GE(mean_with(64), 0.95 * one);
+}
+
+}  // namespace
+}  // namespace spw

@@ -1,0 +1,799 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file unittest/flush/flush_simulator.h
+A buffer pool, a redo log, clients and a device in accelerated time, on which
+the flush policies work, or upstream's page cleaner. Clients are one by one, and
+take turns as in throttle0session.cc. Pages are in expectation: counted by how
+often they are changed and by when they became dirty, so that a pool of 1 TB is
+as quick as one of 1 GB. */
+
+#ifndef flush_simulator_h
+#define flush_simulator_h
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "flush/policy/flush0capacity.h"
+#include "flush/policy/flush0controller.h"
+#include "flush/policy/flush0method.h"
+#include "flush/policy/flush0util.h"
+#include "throttle/policy/throttle0bucket.h"
+
+namespace spw {
+
+/** A device that does what it is given one after the other. */
+struct Sim_device {
+  const char *name;
+
+  /** I/Os a second, and bytes a second. */
+  double iops;
+  double bytes_per_s;
+
+  /** How long an I/O takes on an idle device: seconds. */
+  double latency_s;
+};
+
+/* A mirror writes as one of its disks. */
+constexpr Sim_device SIM_DISK{"mirror-7200rpm", 150.0, 120e6, 8e-3};
+constexpr Sim_device SIM_CLOUD_SMALL{"cloud-600", 600.0, 12e6, 1e-3};
+constexpr Sim_device SIM_CLOUD{"cloud-1500", 1500.0, 30e6, 1e-3};
+constexpr Sim_device SIM_SATA{"sata-ssd", 20e3, 400e6, 2e-4};
+constexpr Sim_device SIM_NVME{"nvme", 1e6, 6e9, 2e-5};
+
+constexpr Sim_device SIM_DEVICES[] = {SIM_DISK, SIM_CLOUD_SMALL, SIM_CLOUD,
+                                      SIM_SATA, SIM_NVME};
+
+/** Pages that are changed equally often. */
+struct Sim_pages {
+  double n;
+
+  /** Which part of all changes goes to them. */
+  double share;
+};
+
+constexpr double SIM_PAGE_BYTES = 16384.0;
+
+/** What is simulated. */
+struct Sim_setup {
+  Sim_device device;
+  double pool_bytes{1e9};
+  std::array<Sim_pages, 2> pages{{{10e3, 0.5}, {50e3, 0.5}}};
+
+  /** A transaction: rows that it changes, what it writes to the redo log, the
+  processor time that it takes; and how many a second the processors carry. */
+  unsigned changes{5};
+  double redo_bytes{3000.0};
+  double cpu_s{0.5e-3};
+  double cpu_max{4000.0};
+
+  unsigned n_clients{32};
+
+  /** Transactions a second that come, by the time; those that find no room
+  wait. Without it each client begins one when its last has ended. */
+  std::function<double(double)> arrivals{};
+
+  /** Whether the device works, by the time. */
+  std::function<bool(double)> works{};
+
+  /** The redo log: upstream's limits follow from it. */
+  double redo_capacity{64.0 * 1024 * 1024};
+
+  bool is_doublewrite{true};
+
+  /** I/Os that a batch of a flush list costs besides its pages: an fsync() of
+  the doublewrite file and of each file that it has written to. */
+  double batch_ios{9.0};
+  /** There are rounds if it is on or the method is not native. */
+  Flush_settings settings{.is_on = true};
+  Flush_device flush_device{Flush_device::LATENCY};
+
+  /** innodb_adaptive_flushing. */
+  bool is_adaptive{true};
+  Flush_method method{Flush_method::NATIVE};
+
+  /** innodb_ahead_flushing_max_delay_us: seconds; 0: nobody is delayed. */
+  double max_delay_s{0.5};
+
+  /** Changes a second that purge makes, by the time; it takes no turns, and
+  asks for pages after each batch. */
+  std::function<double(double)> purges{};
+
+  /** Dirty pages a second that are at the end of the LRU lists, and whose
+  frames are needed; they are of all ages. */
+  double lru_per_s{0.0};
+};
+
+/** Pages that are changed. */
+struct Sim_working_set {
+  const char *name;
+  std::array<Sim_pages, 2> pages;
+};
+
+constexpr Sim_working_set SIM_WORKING_SETS[] = {
+    {"small", {{{28e3, 1.0}, {}}}},
+    {"hot and cold", {{{1e3, 0.5}, {100e3, 0.5}}}},
+    {"large", {{{500e3, 1.0}, {}}}}};
+
+/** @return transactions of sysbench's oltp_write_only, with ahead flushing as
+docs/ahead-flushing.md recommends it for a volume */
+inline Sim_setup sim_volume(const Sim_device &device,
+                            const Sim_working_set &set) {
+  Sim_setup setup{.device = device};
+  setup.pool_bytes = 16.0 * 1024 * 1024 * 1024;
+  setup.pages = set.pages;
+  setup.is_adaptive = false;
+  return setup;
+}
+
+/** A second of it. */
+struct Sim_second {
+  double transactions;
+
+  /** Age of the oldest dirty page over that of sync flushing. */
+  double age;
+
+  /** Of the buffer pool: percent. */
+  double dirty_pct;
+
+  /** Pages handed over for the flush lists; pages written. */
+  double flushed;
+  double written;
+
+  /** Transactions that have come and found no room, at its end. */
+  double waiting;
+};
+
+/** What came of it. */
+struct Sim_result {
+  std::vector<Sim_second> seconds;
+
+  /** For how long sync flushing was on, and users waited for redo space. */
+  double sync_s{0.0};
+  double stopped_s{0.0};
+
+  /** The longest that a page of the LRU lists has waited to be handed over. */
+  double lru_wait_s{0.0};
+
+  /** The longest that a transaction has been delayed. */
+  double delay_s{0.0};
+
+  double mean() const {
+    double sum = 0.0;
+    for (const Sim_second &second : seconds) {
+      sum += second.transactions;
+    }
+    return seconds.empty() ? 0.0 : sum / static_cast<double>(seconds.size());
+  }
+
+  /** @return the worst second over the mean */
+  double worst() const {
+    double worst = mean();
+    for (const Sim_second &second : seconds) {
+      worst = std::min(worst, second.transactions);
+    }
+    return mean() == 0.0 ? 0.0 : worst / mean();
+  }
+
+  /** @return the highest age less the lowest, over that of sync flushing */
+  double age_range() const {
+    double least = seconds.empty() ? 0.0 : seconds.front().age;
+    double most = least;
+    for (const Sim_second &second : seconds) {
+      least = std::min(least, second.age);
+      most = std::max(most, second.age);
+    }
+    return most - least;
+  }
+};
+
+/** One simulation. */
+class Flush_simulation {
+ public:
+  explicit Flush_simulation(const Sim_setup &setup)
+      : m_setup(setup), m_settings(setup.settings), m_clients(setup.n_clients) {
+    m_settings.is_limited_by_device =
+        m_settings.is_on && setup.flush_device == Flush_device::LATENCY;
+    m_has_rounds = m_settings.is_on || setup.method != Flush_method::NATIVE;
+    for (size_t i = 0; i < N_KINDS; ++i) {
+      m_clean[i] = setup.pages[i].n;
+    }
+    /* log0constants.h, log0files_capacity.cc. */
+    const double hard = setup.redo_capacity * 30.0 / 32.0;
+    const double soft = hard * 0.95;
+    m_sync_age = soft * 15.0 / 16.0;
+    m_max_age = soft;
+    m_aggressive_age = soft * 31.0 / 32.0;
+  }
+
+  /** Go on.
+  @param[in]  seconds  for so long: whole seconds
+  @return what came of it in that time */
+  Sim_result run(unsigned seconds) {
+    Sim_result result;
+    m_lru_wait_s = 0.0;
+    m_delay_ns = 0;
+    for (unsigned i = 0; i < seconds; ++i) {
+      Sim_second second{};
+      for (unsigned j = 0; j < TICKS_PER_S; ++j) {
+        result.sync_s += m_is_sync ? TICK_S : 0.0;
+        result.stopped_s += is_stopped() ? TICK_S : 0.0;
+        tick(&second);
+      }
+      second.age = age() / m_sync_age;
+      second.dirty_pct = dirty_pct();
+      second.waiting = m_waiting;
+      result.seconds.push_back(second);
+    }
+    result.lru_wait_s = m_lru_wait_s;
+    result.delay_s = 1e-9 * static_cast<double>(m_delay_ns);
+    return result;
+  }
+
+ private:
+  static constexpr unsigned TICKS_PER_S = 1000;
+  static constexpr double TICK_S = 1.0 / TICKS_PER_S;
+  static constexpr int64_t TICK_NS = 1'000'000'000 / TICKS_PER_S;
+
+  /** The time between checkpoints: while the server is busy, and when one is
+  asked for (log0chkp.cc). */
+  static constexpr double CHECKPOINT_BUSY_S = 7.0;
+  static constexpr double CHECKPOINT_LEAST_S = 1.0;
+
+  /** Upstream looks for pages of the redo log's growth of so long
+  (buf_flush_lsn_scan_factor). */
+  static constexpr double SCAN_S = 3.0;
+
+  /** The time that a batch of purge takes. */
+  static constexpr uint64_t PURGE_TICKS = 50;
+
+  static constexpr size_t N_KINDS = 2;
+
+  /** A client: for which turn it waits, and since when; which changes its
+  transaction has left, and which part of its work. */
+  struct Client {
+    std::optional<Redo_wait> wait;
+    int64_t wait_ns{0};
+    unsigned n_left{0};
+    double work_left{0.0};
+    Redo_debt debt;
+  };
+
+  /** Pages that became dirty within so many ticks are kept together. */
+  static constexpr uint64_t COHORT_TICKS = 10;
+
+  /** Pages that became dirty at about the same time: of each kind, and all. */
+  struct Cohort {
+    double lsn;
+    std::array<double, N_KINDS> n;
+    double sum;
+  };
+
+  /** innodb_buf_flush_list_added_size, by default. */
+  static constexpr double ORDER_LAG = 2.0 * 1024 * 1024;
+
+  /** The LSN of the oldest dirty page. */
+  double oldest_lsn() const {
+    return m_dirty.empty() ? m_lsn : m_dirty.front().lsn;
+  }
+
+  /** The age of the oldest dirty page, as far as upstream knows it. */
+  double age() const {
+    return m_dirty.empty()
+               ? 0.0
+               : m_lsn - std::max(m_checkpoint_lsn, oldest_lsn() - ORDER_LAG);
+  }
+
+  bool is_stopped() const { return m_lsn - m_checkpoint_lsn > m_max_age; }
+
+  double page_cost_s() const {
+    const double times = m_setup.is_doublewrite ? 2.0 : 1.0;
+    return std::max(1.0 / m_setup.device.iops,
+                    times * SIM_PAGE_BYTES / m_setup.device.bytes_per_s);
+  }
+
+  /** How long who writes to the redo log waits: for all that is ahead. */
+  double commit_s() const {
+    return m_in_flight * page_cost_s() + m_batch_due_s +
+           m_setup.device.latency_s + 1.0 / m_setup.device.iops;
+  }
+
+  void tick(Sim_second *second) {
+    m_lru_due += m_setup.lru_per_s * TICK_S;
+    flush(second);
+    purge();
+    const auto done = static_cast<double>(transact());
+    write(done, second);
+    checkpoint();
+    second->transactions += done;
+    m_now_s = static_cast<double>(++m_n_ticks) * TICK_S;
+    m_now_ns += TICK_NS;
+  }
+
+  /** @return transactions that have ended in this tick */
+  unsigned transact() {
+    m_cpu = std::min(m_cpu + m_setup.cpu_max * TICK_S,
+                     1.0 + m_setup.cpu_max * TICK_S);
+    if (m_setup.arrivals) {
+      m_waiting += m_setup.arrivals(m_now_s) * TICK_S;
+    }
+    const uint64_t n_changes = m_n_changes;
+    const double work_s = m_setup.cpu_s + commit_s();
+    unsigned n_done = 0;
+    for (size_t i = 0; i < m_clients.size(); ++i) {
+      n_done += go_on(&m_clients[(m_n_ticks + i) % m_clients.size()], work_s);
+    }
+    change(static_cast<double>(m_n_changes - n_changes));
+    return n_done;
+  }
+
+  /** A client works for a tick. Its transaction is one statement; as
+  throttle0session.cc has it, it waits before it, and after so many changes.
+  @param[in,out]  client  the client
+  @param[in]      work_s  what a transaction takes, as it is now: seconds
+  @return its transactions that have ended */
+  unsigned go_on(Client *client, double work_s) {
+    unsigned n_done = 0;
+    for (int64_t ns = m_now_ns; ns < m_now_ns + TICK_NS;) {
+      if (client->wait) {
+        const int64_t left_ns =
+            client->wait->left_ns(ns, turn_us(), max_delay_us());
+        ns += left_ns;
+        if (ns >= m_now_ns + TICK_NS) {
+          break;
+        }
+        client->wait.reset();
+        m_delay_ns = std::max(m_delay_ns, ns - client->wait_ns);
+        make_changes(client, ns);
+      } else if (client->work_left > 0.0) {
+        const auto work_ns = static_cast<int64_t>(1e9 * work_s);
+        const auto left_ns =
+            static_cast<int64_t>(client->work_left * 1e9 * work_s);
+        if (ns + left_ns >= m_now_ns + TICK_NS) {
+          client->work_left -= static_cast<double>(m_now_ns + TICK_NS - ns) /
+                               static_cast<double>(work_ns);
+          break;
+        }
+        ns += left_ns;
+        client->work_left = 0.0;
+        ++n_done;
+      } else {
+        if (is_stopped() || m_cpu < 1.0 ||
+            (m_setup.arrivals && m_waiting < 1.0)) {
+          break;
+        }
+        m_cpu -= 1.0;
+        m_waiting -= m_setup.arrivals ? 1.0 : 0.0;
+        client->n_left = m_setup.changes;
+        client->work_left = 1.0;
+        const uint64_t n = turn_us() == 0.0 ? 0 : client->debt.begin();
+        if (n == 0 || !waits(client, ns, take_turn(ns, n), n)) {
+          make_changes(client, ns);
+        }
+      }
+    }
+    return n_done;
+  }
+
+  /** A client makes the changes that its transaction has left, as far as it
+  need not wait. */
+  void make_changes(Client *client, int64_t now_ns) {
+    while (client->n_left != 0 && !client->wait) {
+      --client->n_left;
+      ++m_n_changes;
+      if (turn_us() != 0.0 && client->debt.change()) {
+        const uint64_t n = client->debt.due();
+        const int64_t begin_ns = take_turn(now_ns, std::max<uint64_t>(1, n));
+        if (n != 0) {
+          (void)waits(client, now_ns, begin_ns, n);
+        }
+      }
+    }
+  }
+
+  /** @return when the last of so many changes may begin */
+  int64_t take_turn(int64_t now_ns, uint64_t n_changes) {
+    const Redo_turn turn =
+        redo_take_turn(m_next_ns, now_ns, turn_us(), max_delay_us(), n_changes);
+    m_next_ns = turn.next_ns;
+    return turn.begin_ns;
+  }
+
+  /** @return whether a client waits for its turn */
+  bool waits(Client *client, int64_t now_ns, int64_t begin_ns,
+             uint64_t n_changes) {
+    if (begin_ns <= now_ns) {
+      return false;
+    }
+    client->wait.emplace(now_ns, begin_ns, turn_us(), n_changes);
+    client->wait_ns = now_ns;
+    return true;
+  }
+
+  int64_t max_delay_us() const {
+    return static_cast<int64_t>(1e6 * m_setup.max_delay_s);
+  }
+
+  /** @return what each change is given: microseconds */
+  double turn_us() const {
+    return std::min(m_decision.turn_us, 1e6 * m_setup.max_delay_s);
+  }
+
+  void purge() {
+    if (!m_setup.purges || is_stopped()) {
+      return;
+    }
+    change(m_setup.purges(m_now_s) * TICK_S);
+    if (m_n_ticks % PURGE_TICKS == 0) {
+      m_purge_asks =
+          std::max(m_purge_asks, flush_purge_asks(m_settings, look()));
+    }
+  }
+
+  /** Rows are changed. */
+  void change(double n_changes) {
+    if (n_changes <= 0.0) {
+      return;
+    }
+    if (m_dirty.empty() || m_n_ticks % COHORT_TICKS == 0) {
+      m_dirty.push_back({m_lsn, {}, 0.0});
+    }
+    Cohort &cohort = m_dirty.back();
+    m_lsn += n_changes * m_setup.redo_bytes / m_setup.changes;
+    for (size_t i = 0; i < N_KINDS; ++i) {
+      if (m_setup.pages[i].n > 0.0) {
+        const double n =
+            m_clean[i] * -std::expm1(-n_changes * m_setup.pages[i].share /
+                                     m_setup.pages[i].n);
+        m_clean[i] -= n;
+        m_n_dirty += n;
+        cohort.n[i] += n;
+        cohort.sum += n;
+      }
+    }
+  }
+
+  /** The device works for a tick. */
+  void write(double done, Sim_second *second) {
+    if (m_setup.works && !m_setup.works(m_now_s)) {
+      return;
+    }
+    double left_s = TICK_S;
+    /* The redo log is written by all at once who commit meanwhile. */
+    const double n_redo_writes = std::min(done, TICK_S / commit_s());
+    left_s -= n_redo_writes / m_setup.device.iops +
+              (m_lsn - std::exchange(m_written_lsn, m_lsn)) /
+                  m_setup.device.bytes_per_s;
+    m_n_ios += n_redo_writes;
+    const double batch_s = std::clamp(left_s, 0.0, m_batch_due_s);
+    left_s -= batch_s;
+    m_batch_due_s -= batch_s;
+    const double n =
+        std::min(m_in_flight, std::max(left_s, 0.0) / page_cost_s());
+    m_in_flight -= n;
+    m_n_ios += n;
+    m_busy_s += std::min(TICK_S, TICK_S - left_s + n * page_cost_s());
+    second->written += n;
+    const double of_lru = std::min(n, m_lru_in_flight);
+    m_lru_in_flight -= of_lru;
+    retire(n - of_lru);
+    retire_any(of_lru);
+    if (n + batch_s > 0.0 && m_in_flight <= 0.0 && m_batch_due_s <= 0.0) {
+      m_idle_since_s = m_now_s + TICK_S - left_s + n * page_cost_s();
+    }
+  }
+
+  /** Pages of the flush lists are written, the oldest first. */
+  void retire(double n) {
+    m_n_retired += n;
+    while (n > 0.0 && !m_dirty.empty()) {
+      Cohort &oldest = m_dirty.front();
+      const double taken = std::min(n, oldest.sum);
+      const double share = oldest.sum > 0.0 ? taken / oldest.sum : 1.0;
+      for (size_t i = 0; i < N_KINDS; ++i) {
+        m_clean[i] += oldest.n[i] * share;
+        oldest.n[i] -= oldest.n[i] * share;
+      }
+      oldest.sum -= taken;
+      m_n_dirty -= taken;
+      n -= taken;
+      if (share >= 1.0) {
+        m_dirty.pop_front();
+      }
+    }
+  }
+
+  /** Pages of the LRU lists are written, of all ages. */
+  void retire_any(double n) {
+    if (n <= 0.0 || m_n_dirty <= 0.0) {
+      return;
+    }
+    m_n_retired += n;
+    const double share = std::min(1.0, n / m_n_dirty);
+    for (Cohort &cohort : m_dirty) {
+      for (size_t i = 0; i < N_KINDS; ++i) {
+        m_clean[i] += cohort.n[i] * share;
+        cohort.n[i] -= cohort.n[i] * share;
+      }
+      cohort.sum -= cohort.sum * share;
+    }
+    m_n_dirty -= m_n_dirty * share;
+  }
+
+  /** Pages of the flush lists are being written. */
+  bool is_writing() const {
+    return m_in_flight > m_lru_in_flight || m_batch_due_s > 0.0;
+  }
+
+  void checkpoint() {
+    const double oldest = m_lsn - age();
+    const double passed_s = m_now_s - m_checkpoint_s;
+    if (m_lsn - m_checkpoint_lsn >= m_aggressive_age ||
+        passed_s >= CHECKPOINT_BUSY_S ||
+        (m_decision.wants_checkpoint && passed_s >= CHECKPOINT_LEAST_S)) {
+      m_checkpoint_lsn = oldest;
+      m_checkpoint_s = m_now_s;
+    }
+  }
+
+  /** Hand pages over: none while the last ones are being written, as upstream
+  allows one batch at a time. */
+  void hand_over(double n, double lsn_limit, Sim_second *second) {
+    /* Each pass of the page cleaners takes what the LRU lists need first. */
+    m_lru_wait_s =
+        std::max(m_lru_wait_s,
+                 m_setup.lru_per_s > 0.0 ? m_lru_due / m_setup.lru_per_s : 0.0);
+    m_lru_in_flight += m_lru_due;
+    m_n_handed_over += static_cast<uint64_t>(m_lru_due);
+    m_n_flushed += m_lru_due;
+    m_in_flight += m_lru_due;
+    m_n_lru += m_lru_due;
+    m_lru_due = 0.0;
+    if (is_writing() || m_dirty.empty()) {
+      return;
+    }
+    double available = 0.0;
+    for (const Cohort &cohort : m_dirty) {
+      if (cohort.lsn >= lsn_limit || available >= n) {
+        break;
+      }
+      available += cohort.sum;
+    }
+    n = std::min(n, available);
+    if (n > 0.0) {
+      m_batch_due_s += m_setup.batch_ios / m_setup.device.iops;
+      m_n_ios += m_setup.batch_ios;
+      m_n_fsyncs += m_setup.batch_ios;
+    }
+    m_in_flight += n;
+    m_n_flushed += n;
+    second->flushed += n;
+    m_n_handed_over += static_cast<uint64_t>(n);
+  }
+
+  /** The page cleaners' coordinator. */
+  void flush(Sim_second *second) {
+    m_is_sync = age() > m_sync_age;
+    if (m_is_sync) {
+      if (m_in_flight <= 0.0) {
+        /* What makes the room that is wanted, and for SCAN_S beyond. */
+        hand_over(
+            std::max(m_settings.io_capacity,
+                     std::min(2.0 * m_settings.io_capacity_max,
+                              n_older_than(m_lsn - m_sync_age + ORDER_LAG +
+                                           SCAN_S * m_lsn_avg))),
+            m_lsn, second);
+      }
+      if (m_has_rounds) {
+        m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
+                         0.0, false);
+        decide();
+      }
+      return;
+    }
+    if (m_now_s >= m_next_native_s) {
+      m_next_native_s = m_now_s + 1.0;
+      const double n_native = native();
+      if (m_has_rounds) {
+        const Flush_look now = look();
+        m_method.look(m_setup.method,
+                      {.now_s = now.now_s,
+                       .n_native = static_cast<uint64_t>(n_native),
+                       .n_dirty = now.n_dirty,
+                       .lsn = now.lsn,
+                       .oldest_lsn = now.oldest_lsn,
+                       .sync_age = now.sync_age,
+                       .n_flushed = static_cast<uint64_t>(m_n_flushed),
+                       .dirty_pct = dirty_pct(),
+                       .max_dirty_pct = m_settings.max_dirty_pct,
+                       .is_ahead_on = m_settings.is_on,
+                       .is_adaptive = m_setup.is_adaptive,
+                       .is_logging = true});
+        hand_over(0.0, m_lsn, second);
+      } else {
+        hand_over(n_native, m_lsn, second);
+      }
+    }
+    if (m_has_rounds && m_now_s >= m_next_round_s) {
+      decide();
+      m_next_round_s = m_now_s + m_decision.next_look_s;
+      const double flushed = second->flushed;
+      if (m_decision.n_pages != 0) {
+        hand_over(static_cast<double>(m_decision.n_pages),
+                  static_cast<double>(m_decision.lsn_limit), second);
+      }
+      m_capacity.round(
+          m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
+          m_decision.lost_s,
+          flush_was_at_device(
+              m_decision, static_cast<uint64_t>(second->flushed - flushed)));
+    }
+  }
+
+  /** @return the buffer pool and the redo log */
+  Flush_look look() const {
+    return {
+        .now_s = m_now_s,
+        .n_dirty = static_cast<uint64_t>(m_n_dirty),
+        .n_pages = static_cast<uint64_t>(m_setup.pool_bytes / SIM_PAGE_BYTES),
+        .lsn = static_cast<uint64_t>(m_lsn),
+        .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
+        .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
+        .order_lag = static_cast<uint64_t>(ORDER_LAG),
+        .sync_age = static_cast<uint64_t>(m_sync_age),
+        .n_written = static_cast<uint64_t>(m_n_retired),
+        .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
+        .n_changes = m_n_changes,
+        .n_fsyncs = static_cast<uint64_t>(m_n_fsyncs)};
+  }
+
+  void decide() {
+    Flush_look now = look();
+    now.native_per_s = m_method.pages_per_s(m_now_s);
+    now.is_native_in_parts = m_setup.method == Flush_method::NATIVE;
+    now.is_writing = is_writing();
+    now.purge_per_s = m_purge_asks;
+    m_capacity.look(
+        m_now_s,
+        m_in_flight > 0.0 || m_batch_due_s > 0.0 ? -1.0 : m_idle_since_s,
+        now.n_written);
+    now.device_per_s = m_capacity.limit_per_s();
+    now.is_device_seen = m_capacity.pages_per_s() != 0.0;
+    if (m_setup.flush_device == Flush_device::UTIL && m_util.is_due(m_now_s)) {
+      m_util.look(m_now_s,
+                  {{static_cast<uint64_t>(1e3 * m_busy_s),
+                    static_cast<uint64_t>(m_n_ios)}},
+                  static_cast<uint64_t>(m_n_flushed), now.native_per_s,
+                  m_settings.io_capacity);
+    }
+    now.util_per_s = m_util.extra_per_s();
+    const double old_turn_us = turn_us();
+    m_decision = m_policy.decide(m_settings, now);
+    if (m_decision.is_round) {
+      m_purge_asks = 0.0;
+    }
+    m_next_ns = redo_rescale(m_next_ns, m_now_ns, old_turn_us, turn_us());
+  }
+
+  double dirty_pct() const {
+    return 100.0 * m_n_dirty * SIM_PAGE_BYTES / m_setup.pool_bytes;
+  }
+
+  /** @return dirty pages that were changed first before an LSN */
+  double n_older_than(double lsn) const {
+    double n = 0.0;
+    for (const Cohort &cohort : m_dirty) {
+      if (cohort.lsn > lsn) {
+        break;
+      }
+      n += cohort.sum;
+    }
+    return n;
+  }
+
+  /** @return what upstream's formula asks for: pages a second (buf0flu.cc). Its
+  averages are of 30 rounds; here they forget as slowly */
+  double native() {
+    const Flush_settings &set = m_settings;
+    m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
+    m_native_lsn = m_lsn;
+    const double dirty = dirty_pct();
+    const double f = 100.0 * (m_lsn - oldest_lsn()) / m_sync_age;
+    const double pct_lsn =
+        f < 10.0 || !m_setup.is_adaptive
+            ? 0.0
+            : std::floor(set.io_capacity_max / set.io_capacity) * f *
+                  std::sqrt(f) / 7.5;
+    const double pct = std::max(dirty >= 10.0 ? dirty / 0.91 : 0.0, pct_lsn);
+    const double n =
+        (pct / 100.0 * set.io_capacity + m_page_avg +
+         std::min(n_older_than(oldest_lsn() + SCAN_S * m_lsn_avg) / SCAN_S,
+                  2.0 * set.io_capacity_max)) /
+        3.0;
+    m_page_avg += (n - m_page_avg) / 30.0;
+    return std::min(n, set.io_capacity_max);
+  }
+
+  const Sim_setup m_setup;
+  Flush_settings m_settings;
+  bool m_has_rounds;
+  double m_sync_age;
+  double m_max_age;
+  double m_aggressive_age;
+
+  Ahead_flush m_policy;
+  Adaptive_method m_method;
+  Flush_capacity m_capacity;
+  Flush_util m_util;
+  Flush_decision m_decision;
+
+  uint64_t m_n_ticks{0};
+  double m_now_s{0.0};
+  int64_t m_now_ns{0};
+  double m_next_round_s{0.0};
+  double m_next_native_s{0.0};
+  double m_purge_asks{0.0};
+  bool m_is_sync{false};
+
+  /** Clean pages of each kind; dirty ones, the oldest first. */
+  std::array<double, N_KINDS> m_clean;
+  std::deque<Cohort> m_dirty;
+  double m_n_dirty{0.0};
+
+  double m_lsn{1e6};
+  double m_written_lsn{1e6};
+  double m_checkpoint_lsn{1e6};
+  double m_checkpoint_s{0.0};
+
+  /** When the next change may begin; changes that took turns. */
+  int64_t m_next_ns{0};
+  uint64_t m_n_changes{0};
+
+  std::vector<Client> m_clients;
+  int64_t m_delay_ns{0};
+
+  /** Transactions that the processors are free for, and that have come. */
+  double m_cpu{0.0};
+  double m_waiting{0.0};
+
+  /** Upstream's averages: bytes and pages a second. */
+  double m_native_lsn{1e6};
+  double m_lsn_avg{0.0};
+  double m_page_avg{0.0};
+
+  /** Pages that are being written, the device's time for what their batches
+  cost besides, and which of the pages are of the LRU lists. */
+  double m_in_flight{0.0};
+  double m_batch_due_s{0.0};
+  double m_lru_in_flight{0.0};
+  double m_lru_due{0.0};
+  double m_lru_wait_s{0.0};
+  double m_n_lru{0.0};
+  uint64_t m_n_handed_over{0};
+  double m_n_flushed{0.0};
+  double m_n_retired{0.0};
+
+  /** What the kernel counts for the device. */
+  double m_busy_s{0.0};
+  double m_n_ios{0.0};
+  double m_n_fsyncs{0.0};
+  double m_idle_since_s{0.0};
+};
+
+}  // namespace spw
+
+#endif /* flush_simulator_h */

@@ -1,0 +1,109 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+#include "redo/policy/redo0limits.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace spw {
+namespace {
+
+TEST(RedoLimits, TheMarginIsTakenFromWhatIsComparedBeforeRedoIsWritten) {
+  const Redo_limits limits = redo_limits({.adaptive_flush_max_age = 700,
+                                          .soft_logical_capacity = 800,
+                                          .hard_logical_capacity = 900,
+                                          .free_check_margin = 100});
+  EXPECT_EQ(limits.sync_age, 600u);
+  EXPECT_EQ(limits.max_age, 700u);
+  EXPECT_EQ(limits.hard_age, 900u);
+}
+
+TEST(RedoLimits, AMarginThatIsAllLeavesNothing) {
+  for (const uint64_t margin : {uint64_t{700}, uint64_t{750}, UINT64_MAX}) {
+    const Redo_limits limits = redo_limits({.adaptive_flush_max_age = 700,
+                                            .soft_logical_capacity = 700,
+                                            .hard_logical_capacity = 900,
+                                            .free_check_margin = margin});
+    EXPECT_EQ(limits.sync_age, 0u);
+    EXPECT_EQ(limits.max_age, 0u);
+    EXPECT_EQ(limits.hard_age, 900u);
+  }
+}
+
+/** A redo log of 1000, of which 950 are for who fills it. */
+constexpr Redo_capacity NOW{.adaptive_flush_max_age = 890,
+                            .soft_logical_capacity = 950,
+                            .hard_logical_capacity = 1000,
+                            .free_check_margin = 100};
+
+TEST(RedoLoweredCapacity, MoreIsGivenAtOnce) {
+  EXPECT_EQ(redo_lowered_capacity(1001, NOW, 0), 1001u);
+  EXPECT_EQ(redo_lowered_capacity(5000, NOW, 1000), 5000u);
+}
+
+TEST(RedoLoweredCapacity, WhatIsInForceStays) {
+  EXPECT_EQ(redo_lowered_capacity(1000, NOW, 0), 1000u);
+  EXPECT_EQ(redo_lowered_capacity(1000, NOW, 5000), 1000u);
+}
+
+TEST(RedoLoweredCapacity, ALittleLessIsInForceAtOnce) {
+  EXPECT_EQ(redo_lowered_capacity(990, NOW, 0), 990u);
+}
+
+TEST(RedoLoweredCapacity, NotBelowWhatIsLetInMeanwhile) {
+  EXPECT_EQ(redo_lowered_capacity(10, NOW, 0), 950u);
+  EXPECT_EQ(redo_lowered_capacity(10, NOW, 850), 950u);
+}
+
+TEST(RedoLoweredCapacity, NotBelowWhatIsReserved) {
+  EXPECT_EQ(redo_lowered_capacity(10, NOW, 860), 960u);
+  EXPECT_EQ(redo_lowered_capacity(970, NOW, 860), 970u);
+}
+
+TEST(RedoLoweredCapacity, ReservingBeyondItRaisesNothing) {
+  EXPECT_EQ(redo_lowered_capacity(10, NOW, 950), 1000u);
+}
+
+TEST(RedoLoweredCapacity, NothingInForceIsTheStart) {
+  EXPECT_EQ(redo_lowered_capacity(10, {}, 0), 10u);
+}
+
+/** A redo log that is made smaller in steps, while threads reserve as much as
+they are let: what is reserved fits at each step, and the end is reached once
+the page cleaners have flushed. */
+TEST(RedoLoweredCapacity, AtEachStepWhatIsReservedFits) {
+  constexpr uint64_t WANTED = 100;
+  constexpr uint64_t MARGIN = 20;
+  uint64_t hard = 1000;
+  uint64_t age = 0;
+  for (int step = 0; step < 200; ++step) {
+    const uint64_t soft = hard * 95 / 100;
+    /* As many as the margin is for have passed the check when it was full. */
+    const uint64_t let_in = std::max(age, soft);
+    const uint64_t next = redo_lowered_capacity(WANTED,
+                                                {.adaptive_flush_max_age = 0,
+                                                 .soft_logical_capacity = soft,
+                                                 .hard_logical_capacity = hard,
+                                                 .free_check_margin = MARGIN},
+                                                age);
+    EXPECT_LE(next, hard);
+    EXPECT_LE(let_in, next);
+    hard = next;
+    /* Filled up to the brim for a while, then flushed. */
+    age = step < 50 ? let_in : std::min(age, hard * 95 / 100 - MARGIN) * 9 / 10;
+  }
+  EXPECT_EQ(hard, WANTED);
+}
+
+}  // namespace
+}  // namespace spw
