@@ -13,6 +13,10 @@ set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 # X plugin, group replication, authentication by devices. What Debian has: from Debian.
 set(spw_options
   -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+  # Not what the environment had when the build folder was made.
+  -DCMAKE_C_FLAGS=
+  -DCMAKE_CXX_FLAGS=
+  -DCMAKE_EXE_LINKER_FLAGS=
   -DWITH_SSL=system
   -DWITH_PROTOBUF=system
   -DWITH_ZLIB=system

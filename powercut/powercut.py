@@ -376,12 +376,18 @@ def report(arguments):
               f"{row['lost']} |")  # fmt: skip
 
 
+def at_least_one(text):
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
 def command_line():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     cuts = commands.add_parser("run")
     cuts.add_argument("--configuration", action="append", help="of configurations.toml; all, if none is named")
-    cuts.add_argument("--cuts", type=int, default=10, help="for each configuration that must lose nothing")
+    cuts.add_argument("--cuts", type=at_least_one, default=10, help="for each configuration that must lose nothing")
     cuts.add_argument("--seed", type=int, default=1, help="of the first cut; the next has the next")
     cuts.add_argument("--server", type=lambda text: Path(text).resolve(), default=PROGRAM,
                       help="another mysqld, as stock's")  # fmt: skip

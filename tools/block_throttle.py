@@ -83,19 +83,6 @@ def group_of(process_id, parent, controller):
     raise Failure(f"/proc/{process_id}/cgroup names no control group of '{controller}'")
 
 
-@contextlib.contextmanager
-def controller_enabled(parent):
-    """In version 2, have the groups below parent throttle."""
-    file = parent / "cgroup.subtree_control"
-    was_enabled = "io" in file.read_text().split()
-    write(file, "+io")
-    try:
-        yield
-    finally:
-        if not was_enabled:
-            write(file, "-io")
-
-
 def lift(device, root=CGROUPS):
     """Take the limits of version 1 off a whole disk. A loop device keeps them from one file to the next, and so those
     that a killed process has left, too."""
@@ -148,23 +135,25 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
             yield
         return
     group = parent / f"{GROUP_PREFIX}{process_id}"
-    with controller_enabled(parent) if is_version_2 else contextlib.nullcontext():
+    if is_version_2:
+        # It stays: another tool can be using it by the time this one ends.
+        write(parent / "cgroup.subtree_control", "+io")
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise Failure(f"{group} cannot be made: {error.strerror}") from error
+    with recorded("group", path=str(group), identity=identity(group)) as forget:
         try:
-            group.mkdir()
-        except OSError as error:
-            raise Failure(f"{group} cannot be made: {error.strerror}") from error
-        with recorded("group", path=str(group), identity=identity(group)) as forget:
-            try:
-                for name, text in files.items():
-                    write(group / name, text)
-                write(group / "cgroup.procs", str(process_id))
-                yield
-            finally:
-                for number in (group / "cgroup.procs").read_text().split():
-                    with contextlib.suppress(OSError):
-                        (before / "cgroup.procs").write_text(number)
-                if remove_group(group):
-                    forget()
+            for name, text in files.items():
+                write(group / name, text)
+            write(group / "cgroup.procs", str(process_id))
+            yield
+        finally:
+            for number in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    (before / "cgroup.procs").write_text(number)
+            if remove_group(group):
+                forget()
 
 
 def remove_group(group):

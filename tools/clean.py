@@ -10,10 +10,12 @@ import fcntl
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
+import upstream
 from common import BUILD, Failure, main
-from patchqueue import EDIT
+from patchqueue import EXPORTED
 from resources import is_below, loops_below, mounts_below
 
 
@@ -26,11 +28,20 @@ def programs_at_work(top):
                 yield entry.parts[2], program
 
 
+def check_edits():
+    """Fail if something in build/ is somebody's work: an edit of patches that was not exported, or of a source tree."""
+    for edit in sorted(BUILD.glob("patch-edit*")):
+        if edit.is_dir() and not (edit / EXPORTED).exists():
+            raise Failure(f"{edit} is an edit of the patches: export it (make patch-export), or move it out of {BUILD}")
+    for tree in (upstream.Tree("stock"), upstream.Tree("fork")):
+        tree.check_not_edited()
+
+
 def clean(only_sources=False):
     if not BUILD.exists():
         return
-    if EDIT.exists() and not only_sources:
-        raise Failure(f"{EDIT} has an edit of the patches: export it (make patch-export), or move it away")
+    if not only_sources:
+        check_edits()
     with contextlib.ExitStack() as stack:
         locks = sorted(BUILD.glob("*.lock"))
         for lock in locks:
@@ -49,8 +60,11 @@ def clean(only_sources=False):
         for stamp in BUILD.glob("*/source.json"):
             stamp.unlink()
         # A command that waits for a lock has its file open.
-        for path in BUILD.glob("*/source") if only_sources else set(BUILD.iterdir()) - set(locks):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        # What is removed in part is no longer where something would use it.
+        waste = Path(tempfile.mkdtemp(prefix="removed-", dir=BUILD))
+        for path in BUILD.glob("*/source") if only_sources else set(BUILD.iterdir()) - {*locks, waste}:
+            path.rename(waste / "-".join(path.relative_to(BUILD).parts))
+        shutil.rmtree(waste)
 
 
 def run():

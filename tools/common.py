@@ -81,12 +81,20 @@ def child(command, **options):
             raise
 
 
+def open_lock(path):
+    """The descriptor of a file that is locked, which is created. Whoever can open it could hold the lock."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(file, 0o600)
+    return file
+
+
 @contextlib.contextmanager
 def in_use(path):
     """A shared lock on a file, which is created: tools/clean.py does not remove build/ meanwhile."""
     try:
         path.parent.mkdir(exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = open_lock(path)
     except OSError:
         # Another user's checkout.
         yield
@@ -98,6 +106,13 @@ def in_use(path):
         os.close(file)
 
 
+def forget_others_settings():
+    """What the environment tells tar and MySQL's clients is not for this tool's: an option that lets tar write outside,
+    another server, a password."""
+    for name in [name for name in os.environ if name == "TAR_OPTIONS" or name.startswith(("MYSQL_", "LIBMYSQL_"))]:
+        del os.environ[name]
+
+
 def main(function, *arguments, uses_build=True):
     """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
 
@@ -107,9 +122,10 @@ def main(function, *arguments, uses_build=True):
     import resources
 
     take_signals()
+    forget_others_settings()
     if upstream := os.environ.get("SPILLWAY_UPSTREAM"):
         # The build calls tools from its own folder.
-        os.environ["SPILLWAY_UPSTREAM"] = str(Path(upstream).expanduser().absolute())
+        os.environ["SPILLWAY_UPSTREAM"] = os.path.abspath(os.path.expanduser(upstream))
     try:
         check_path(REPO)
         resources.release()
@@ -211,7 +227,7 @@ def error_log_tail(path, begin=0):
 def flocked(path, waiting_for):
     """Hold the lock of a folder, or of a file, which is created; say what is waited for if another process holds it.
     Gives the file descriptor: a process that inherits it holds the lock, too."""
-    file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
+    file = os.open(path, os.O_RDONLY) if path.is_dir() else open_lock(path)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -29,6 +29,8 @@ from common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say
 EDIT = BUILD / "patch-edit"
 # In the repository of an edit: patches/ as it was when the edit began, and the commit of its base.
 BEGAN = ".git/spillway-began"
+# In an edit whose commits are in patches/.
+EXPORTED = ".git/spillway-exported"
 # What git keeps in a repository while something is under way there.
 UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 # In full: a tag can have the name of a branch.
@@ -337,6 +339,12 @@ def check_edit():
         raise Failure(f"{place} has changes that are not committed")
     if git(EDIT, "rev-parse", "--quiet", "--verify", "refs/stash", check=False).returncode == 0:
         raise Failure(f"{place} has a stash: git stash pop, or git stash drop")
+    others = git(EDIT, "for-each-ref", f"--no-merged={QUEUE}", "--format=%(refname:short)", "refs/heads").stdout.split()
+    if others:
+        raise Failure(f"{place}: the branch queue does not have the commits of {', '.join(others)}: take them over "
+                      "(git cherry-pick), or drop them (git branch -D)")  # fmt: skip
+    if len(worktrees := re.findall("^worktree (.*)$", git(EDIT, "worktree", "list", "--porcelain").stdout, re.M)) > 1:
+        raise Failure(f"{place} has another worktree, {worktrees[1]}: git worktree remove {worktrees[1]}")
     listed = git(EDIT, "ls-files", "-v").stdout.splitlines()
     if marked := [line[2:] for line in listed if line[0].islower() or line[0] == "S"]:
         raise Failure(f"{place}: git is told not to look at {', '.join(marked)}: git update-index "
@@ -398,6 +406,7 @@ def export(removed=()):
     write_whole(PATCHES / "series", new["series"])
     for name in gone:
         (PATCHES / name).unlink()
+    (EDIT / EXPORTED).touch()
     aside = EDIT.with_name(f"{EDIT.name}.{time.strftime('%Y%m%d-%H%M%S')}")
     EDIT.rename(aside)
     say(f"changed, of {len(new) - 1} patches: {', '.join(changed) or 'nothing'}; see the change with: git diff patches")

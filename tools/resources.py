@@ -19,9 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import Failure, flocked, read_record, say
+from common import Failure, read_record, say
 
 WAIT_SECONDS = 10
+# For what a killed tool has left: its processes have been told to end.
+RELEASE_SECONDS = 2
 SERVERS = ("mysqld", "mariadbd")
 NUMBERS = itertools.count()
 # Of unshare(2) and mount(2).
@@ -31,10 +33,11 @@ MS_SLAVE = 1 << 19
 
 
 def records_place():
-    """A folder for records that does not outlive the machine's run, if there is one."""
+    """A folder for records that does not outlive the machine's run, if there is one. Not XDG_RUNTIME_DIR, which goes
+    when its user logs out, while a benchmark goes on."""
     if os.geteuid() == 0 and os.access("/run", os.W_OK):
         return Path("/run/spillway")
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"spillway-{os.geteuid()}"
+    return Path(tempfile.gettempdir()) / f"spillway-{os.geteuid()}"
 
 
 RECORDS = records_place()
@@ -46,15 +49,8 @@ def records_folder():
     status = RECORDS.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise Failure(f"{RECORDS} has to be a folder of yours that only you can enter, and is not: remove it, or set "
-                      "XDG_RUNTIME_DIR to a folder that only you can enter")  # fmt: skip
+                      "TMPDIR to a folder that only you can enter")  # fmt: skip
     return RECORDS
-
-
-@contextlib.contextmanager
-def records_locked():
-    """While this lasts no record appears, and no other tool looks for what is left."""
-    with flocked(records_folder(), "records what it takes"):
-        yield
 
 
 @contextlib.contextmanager
@@ -62,12 +58,14 @@ def recorded(kind, **what):
     """A thing is recorded. Gives a function that forgets the record: the caller calls it when it has given the thing
     back, within the context. What was not given back stays recorded, and the next tool tries."""
     path = records_folder() / f"{time.time_ns()}-{os.getpid()}-{next(NUMBERS)}.json"
-    with open(path, "x") as file:
-        with records_locked():
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(json.dumps({"kind": kind} | what))
-            file.flush()
-        yield path.unlink
+    fresh = path.with_suffix(".new")
+    with open(fresh, "x") as file:
+        # It is whole and locked when others see it.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(json.dumps({"kind": kind} | what))
+        file.flush()
+        fresh.rename(path)
+        yield lambda: path.unlink(missing_ok=True)
 
 
 def identity(path):
@@ -172,9 +170,9 @@ def kill_servers(top):
                 os.kill(int(entry.name), signal.SIGKILL)
 
 
-def release_mounts(top):
+def release_mounts(top, wait_s):
     """Unmount all below a folder, and detach the loop devices of files in it, whatever lies on what."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + wait_s
     while True:
         loops = list(loops_below(top))
         devices = [loop.stat().st_rdev for loop in loops]
@@ -195,13 +193,13 @@ def release_mounts(top):
             time.sleep(0.2)
 
 
-def remove_folder(path):
-    """Remove a folder that is ours, with all that lies in it."""
+def remove_folder(path, wait_s=WAIT_SECONDS):
+    """Remove a folder that is ours, with all that lies in it; wait so long, in seconds, for what is busy."""
     if not path.exists():
         return
     top = path.resolve()
     kill_servers(top)
-    release_mounts(top)
+    release_mounts(top, wait_s)
     shutil.rmtree(path)
 
 
@@ -214,7 +212,7 @@ def is_same(record):
 def release_folder(record):
     if not is_same(record):
         return False
-    remove_folder(Path(record["path"]))
+    remove_folder(Path(record["path"]), 0 if record["is_stuck"] else RELEASE_SECONDS)
     return True
 
 
@@ -262,10 +260,11 @@ RELEASE = {
 
 def release():
     """Give back what processes that are no more have taken. What cannot be given back is named, and tried again."""
-    if not RECORDS.exists() or not any(RECORDS.glob("*.json")):
+    if not RECORDS.exists():
         return
-    with records_locked():
-        for path in sorted(RECORDS.glob("*.json"), reverse=True):
+    for path in sorted(records_folder().glob("*.json"), reverse=True):
+        # Its owner may give it back just now.
+        with contextlib.suppress(FileNotFoundError):
             release_one(path)
 
 
@@ -275,7 +274,11 @@ def release_one(path):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        record = read_record(path)
+        status = os.fstat(file.fileno())
+        if identity(path) != [status.st_dev, status.st_ino]:
+            return
+        # Another one has tried before: it is not waited for again.
+        record = read_record(path) | {"is_stuck": status.st_mtime == 0}
         try:
             if record.get("kind") in RELEASE and RELEASE[record["kind"]](record):
                 say(f"released what a killed tool has left: {record['path']}")
@@ -283,5 +286,6 @@ def release_one(path):
             say(f"{path} is no record of ours, and is removed")
         except (Failure, OSError) as failure:
             say(f"left by a killed tool, and cannot be released: {record['path']}: {failure}")
+            os.utime(path, (0, 0))
             return
         path.unlink(missing_ok=True)

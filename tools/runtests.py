@@ -70,21 +70,20 @@ BENCH_TESTS = [
 ]
 
 
-# Variables of the environment that steer what is run here, so that a run with them has tested something else.
-STEERING = re.compile(r"(GNU)?MAKEFLAGS|MFLAGS|MAKEFILES|MAKELEVEL"
-                      r"|(GTEST|TEST|MTR|CTEST|SERVER_TESTS|GIT|MYSQL|CMAKE|RUFF)_.*"
-                      r"|(PYTHON|PERL5).*|SPILLWAY_(VAR|BENCH)|LD_PRELOAD|[A-Z]+SAN_OPTIONS"
-                      r"|(SHELLCHECK|VALGRIND|TAR)_OPT(ION)?S|(C|CXX|CPP|LD)FLAGS")  # fmt: skip
+# All that is taken from the environment: another variable could have a tool test something else, or nothing.
+KEPT = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LC_\w+|TMPDIR|XDG_\w+|SPILLWAY_(UPSTREAM|PACKAGES)"
+                  r"|CCACHE_(DIR|MAXSIZE)|(\w+_proxy|\w+_PROXY)|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|SUDO_\w+"
+                  r"|DEBIAN_FRONTEND|PYENV_\w+")  # fmt: skip
 # Make sets these for its commands.
 MAKES_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 def clear_environment():
-    is_below_make = "MAKELEVEL" in os.environ
-    for name in [name for name in os.environ if STEERING.fullmatch(name)]:
-        if not (is_below_make and name in MAKES_OWN):
-            print(f"not taken from the environment: {name}")
+    dropped = [name for name in os.environ if not KEPT.fullmatch(name)]
+    for name in dropped:
         del os.environ[name]
+    if named := sorted(set(dropped) - set(MAKES_OWN)):
+        print(f"not taken from the environment: {', '.join(named)}")
 
 
 def run_logged(name, *command, cwd=REPO, **environment):
@@ -461,6 +460,8 @@ def run_parts(parts):
     for seconds, name, counts in rows:
         print(f"{seconds:7.0f}  {name}{'  FAILED' if counts[1] else ''}")
     print(f"{sum(row[0] for row in rows):7.0f}  all\n")
+    if base := os.environ.get("SPILLWAY_UPSTREAM"):
+        print(f"on the base {base}, not on the pinned one")
     for what, why in FAILED:
         print(f"failed: {what}")
         for line in why:

@@ -41,7 +41,7 @@ from common import (
     write_whole,
 )  # fmt: skip
 
-VAR = Path(os.environ.get("SPILLWAY_VAR") or REPO / "var").expanduser().absolute()
+VAR = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_VAR") or REPO / "var")))
 DATA = VAR / "data"
 CONFIG = VAR / "my.cnf"
 MARKER = VAR / "spillway.json"
@@ -218,6 +218,9 @@ def var_locked():
 def make_var(user):
     """Make var/ as root, for another user, where nobody but these two can put something else in its place."""
     VAR.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.realpath(VAR.parent) != str(VAR.parent):
+        raise Failure(f"{VAR.parent} is reached by a link, which root does not follow: SPILLWAY_VAR="
+                      f"{os.path.realpath(VAR.parent)}/{VAR.name}")  # fmt: skip
     status = os.stat(VAR.parent)
     if status.st_uid not in (0, user.pw_uid) or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
         raise Failure(f"{VAR.parent} can be changed by other users than root and '{user.pw_name}': name another place, "

@@ -17,6 +17,7 @@ this machine's APT is configured with, in this order.
 """
 
 import argparse
+import collections
 import hashlib
 import json
 import os
@@ -197,6 +198,8 @@ def users_base(path):
         version = version_of_tree(path, path)
         if not (path / "storage/innobase").is_dir():
             raise Failure(f"{path} is not a MySQL source tree: it has no storage/innobase")
+        if REPO.is_relative_to(path):
+            raise Failure(f"this checkout lies in {path}, which it shall copy: move it out of there")
         return Base(path, "tree " + tree_digest(path), f"{path} ({version})")
     if path.is_file():
         if not tarfile.is_tarfile(path):
@@ -208,7 +211,7 @@ def users_base(path):
 def obtain_base():
     """Find the base, download it if it has to be, and verify it."""
     if named := os.environ.get("SPILLWAY_UPSTREAM"):
-        return users_base(Path(named).expanduser().absolute())
+        return users_base(Path(os.path.expanduser(named)).absolute())
     return pinned_base()
 
 
@@ -225,20 +228,20 @@ def pinned_base():
 
 
 def unpack(archive, target):
-    """Unpack a source archive, without its top folder, into the new folder target."""
-    try:
-        with tarfile.open(archive) as tar:
-            first = tar.next()
-        top = first.name.split("/")[0] if first else None
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise Failure(f"{archive} is not a complete tar archive: {error}") from error
-    if top is None:
-        raise Failure(f"{archive} is empty")
-    target.mkdir()
-    command = [*EXTRACT, "--strip-components=1", "-C", str(target), "-f", str(archive)]
+    """Unpack the top folder of a source archive as the new folder target."""
+    whole = target.with_name(f"{target.name}.whole")
+    whole.mkdir()
+    # As it is: with --strip-components tar takes the rest of a name, or of a link's, for an absolute path.
+    command = [*EXTRACT, "-C", str(whole), "-f", str(archive)]
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{archive} could not be unpacked (truncated, or no space?): {result.stderr.strip()[-400:]}")
+    tops = list(whole.iterdir())
+    if len(tops) != 1 or tops[0].is_symlink() or not tops[0].is_dir():
+        names = ", ".join(sorted(top.name for top in tops)[:5]) or "nothing"
+        raise Failure(f"{archive} is not a MySQL source archive: it has not one top folder, but {names}")
+    tops[0].rename(target)
+    whole.rmdir()
     version_of_tree(target, archive)
 
 
@@ -247,10 +250,18 @@ def copy_tree(source, target):
     changes one of them."""
     target.mkdir()
     pack = ["tar", "-c", "--hard-dereference", "--anchored", "--exclude=./.git", "-C", str(source), "."]
-    with subprocess.Popen(pack, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as packing:
-        result = subprocess.run([*EXTRACT, "-C", str(target)], stdin=packing.stdout, stderr=subprocess.PIPE, text=True,
-                                check=False)  # fmt: skip
-        errors = packing.stderr.read() + result.stderr
+    # What they have to say goes to a file: a pipe that nobody reads would stop them.
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as said,
+        subprocess.Popen(pack, stdout=subprocess.PIPE, stderr=said) as packing,
+    ):
+        unpacking = subprocess.Popen([*EXTRACT, "-C", str(target)], stdin=packing.stdout, stderr=said)
+        # Where unpacking has ended, packing is told so.
+        packing.stdout.close()
+        result = subprocess.CompletedProcess([], unpacking.wait())
+        packing.wait()
+        said.seek(0)
+        errors = said.read()
     if packing.returncode != 0 or result.returncode != 0:
         raise Failure(f"copying {source} failed: {errors.strip()[-400:]}")
 
@@ -259,6 +270,10 @@ def check_entries(tree, base):
     """Fail if a base has a link that leads out of the tree, where a later step could write, or a device. Take away what
     lets other users write, and the bits that give a program its owner's rights."""
     root = os.path.realpath(tree)
+    names = collections.Counter(status.st_ino for _, status in entries(tree))
+    for name, status in entries(tree):
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > names[status.st_ino]:
+            raise Failure(f"{base} has a file that is one with a file outside of it: {name}")
     for folder, _, _ in os.walk(tree):
         os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) & 0o755)
     for name, status in entries(tree):
@@ -300,18 +315,39 @@ class Tree:
     def write_stamp(self, stamp):
         write_whole(self.stamp_file, json.dumps(stamp, indent=1))
 
-    def write_listing(self, without=()):
-        write_whole(self.listing_file, json.dumps(listing(self.source, without), indent=0))
+    def write_listing(self, without=(), root=None):
+        """Record what is there; root: of a tree that is about to be moved there."""
+        write_whole(self.listing_file, json.dumps(listing(root or self.source, without), indent=0))
 
     def differences(self, without=()):
         """The files that are missing, that are new, or whose size or time is not what was recorded."""
         recorded, now = read_record(self.listing_file), listing(self.source, without)
         return sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
 
+    def check_not_edited(self):
+        """Fail if somebody has edited the tree, or keeps a repository in it: it is about to be removed."""
+        if not self.source.exists():
+            return
+        if (self.source / ".git").exists():
+            raise Failure(f"{self.source.relative_to(REPO)} has a .git, which is not this command's: move it away")
+        stamp = read_record(self.stamp_file)
+        # Where patches were being applied, files of theirs can be old or new.
+        ignored = set(stamp.get("files", ())) if stamp.get("queue") == BEING_APPLIED else set()
+        if not read_record(self.listing_file):
+            return
+        if changed := [name for name in self.differences() if name not in ignored and not self.is_our_link(name)]:
+            raise Failure(changed_text(self, changed))
+
+    def is_our_link(self, name):
+        """Whether it is one of link_tests()."""
+        path = self.source / name
+        return path.is_symlink() and os.readlink(path).startswith(f"{REPO}/")
+
     def lay_down(self, base, fill, accept=lambda fresh: None):
         """Replace the tree by what fill() writes, if accept() does not object: all of it or, on failure, nothing.
 
-        The stamp of the old content goes first: an interrupted replacement is done again."""
+        The stamp of the old content goes first: an interrupted replacement is done again. An edit is not replaced."""
+        self.check_not_edited()
         for folder in (self.source, self.source.parent):
             if folder.is_symlink():
                 raise Failure(f"{folder} is a link, and a source tree is made in this checkout: remove the link")
@@ -330,7 +366,9 @@ class Tree:
             for name, _ in entries(fresh):
                 make_newer(fresh / name, last_ns)
             self.stamp_file.unlink(missing_ok=True)
-            shutil.rmtree(self.source, ignore_errors=True)
+            if self.source.exists():
+                self.source.rename(private / "old")
+            self.write_listing(root=fresh)
             fresh.rename(self.source)
         finally:
             shutil.rmtree(private, ignore_errors=True)
@@ -348,7 +386,6 @@ def stock_tree(base, accept=lambda fresh: None):
         tree.lay_down(base, lambda fresh: copy_tree(base.path, fresh), accept)
     else:
         tree.lay_down(base, lambda fresh: unpack(base.path, fresh), accept)
-    tree.write_listing()
     tree.write_stamp({"base": base.identity})
     return tree.source
 

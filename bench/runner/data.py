@@ -14,7 +14,7 @@ from instance import DATABASE, INITIAL_OPTIONS, Instance
 from plan import SYSBENCH_SCRIPTS
 
 # Where data directories are and servers run: the disk below it is the one that is measured.
-BENCH = Path(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench").absolute()
+BENCH = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench")))
 LOADED = BENCH / "loaded"
 LOAD_CLIENTS = 4
 # The load has to be quick, and what it leaves is flushed by its shutdown: a crash means to load again.

@@ -20,7 +20,7 @@ import data
 import figures
 import filesystem
 import result
-from common import DIES_WITH_US, REPO, Failure, Skip, flocked, say, sha256_of
+from common import BUILD, DIES_WITH_US, REPO, Failure, Skip, flocked, read_record, say, sha256_of, write_whole
 from instance import Instance, identify
 from load import MEASURED, Load
 from plan import check_arrivals
@@ -126,6 +126,16 @@ def throttled(device, process_id, place):
     return block_throttle.throttled(process_id, disk, device.limits, is_own_disk=place != WORK)
 
 
+def make_work():
+    """Make the folder that each run empties, in one that is known to be for that."""
+    marker = data.BENCH / "made-by-spillway"
+    if data.BENCH != BUILD / "bench" and not marker.exists() and data.BENCH.exists() and any(data.BENCH.iterdir()):
+        raise Failure(f"SPILLWAY_BENCH: {data.BENCH} has files and was not made by this command, which removes what is "
+                      "in it: name a folder that is new or empty")  # fmt: skip
+    WORK.mkdir(mode=0o700, parents=True, exist_ok=True)
+    marker.touch()
+
+
 def empty(folder):
     """Remove what is in a folder. The folder itself is what other commands wait for."""
     for path in folder.iterdir():
@@ -161,7 +171,7 @@ class Experiment:
         """Do what is not done yet. What is done stays, whatever happens."""
         if not shutil.which("sysbench"):
             raise Failure("sysbench is not installed: make packages")
-        WORK.mkdir(parents=True, exist_ok=True)
+        make_work()
         with flocked(WORK, "runs a benchmark in this checkout"):
             self.programs = {server.name: identify(server.mysqld) for server in self.plan.servers}
             self.check_unchanged()
@@ -245,11 +255,13 @@ class Experiment:
         if not noisy.exists():
             return
         path = self.folder / "discarded.json"
-        found = json.loads(path.read_text()) if path.exists() else []
+        found = []
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found = json.loads(path.read_text())
         for one in sorted(noisy.glob("*/*/run.json")):
             of_run = json.loads(one.read_text())["figures"]
             found.append({"run": one.parent.name, **{key: of_run[key] for key in ("mean_per_s", "cpu_steal_pct")}})
-        path.write_text(json.dumps(found, indent=1))
+        write_whole(path, json.dumps(found, indent=1))
         shutil.rmtree(noisy)
 
     def files_used(self):
@@ -279,8 +291,7 @@ class Experiment:
             "given": {device: list(given) for device, given in self.given.items()},
         }
         marker = self.folder / "made-with.json"
-        if marker.exists():
-            before = json.loads(marker.read_text())
+        if before := read_record(marker):
             # Those whose runs are done were not tried.
             made_with["given"] = before.get("given", {}) | made_with["given"]
             if before != made_with:
@@ -290,13 +301,13 @@ class Experiment:
                     "ones; name another place with --output, or remove it"
                 )
             return
-        if self.folder.exists() and any(self.folder.iterdir()):
+        if self.folder.exists() and any(path != marker for path in self.folder.iterdir()):
             raise Failure(f"{self.folder} has files and was not made by this command; name another with --output")
         found = environment()
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.plan.path, self.folder / "plan.toml")
-        (self.folder / "environment.json").write_text(json.dumps(found, indent=1))
-        marker.write_text(json.dumps(made_with, indent=1))
+        write_whole(self.folder / "environment.json", json.dumps(found, indent=1))
+        write_whole(marker, json.dumps(made_with, indent=1))
 
     def seconds_left(self, warmup_s=None):
         """What the runs from this one on may take, by what those before took; before one has been, as if each needed a

@@ -284,6 +284,18 @@ class Folder(unittest.TestCase):
             discarded = json.loads(path.read_text()) if path.exists() else []
             self.assertEqual([run["cpu_steal_pct"] for run in discarded], [steal for pair in pairs for steal in pair])
 
+    def test_folder_of_somebody_elses(self):
+        """SPILLWAY_BENCH: what is in work/ would be removed."""
+        (self.folder / "work").mkdir()
+        with (
+            mock.patch.object(experiment.data, "BENCH", self.folder),
+            mock.patch.object(experiment, "WORK", self.folder / "work"),
+        ):
+            with self.assertRaisesRegex(Failure, "was not made by this command"):
+                experiment.make_work()
+            (self.folder / "made-by-spillway").touch()
+            experiment.make_work()
+
     def test_changed_while_it_runs(self):
         one = self.experiment()
         program = self.folder / "server"

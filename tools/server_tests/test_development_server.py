@@ -8,23 +8,22 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from scratch import CLIENT, client_command
+from scratch import CLIENT, client_command, temporary_folder
 
 TOOL = Path(__file__).resolve().parent.parent / "server.py"
 
 
 class Server(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="spw-", dir="/tmp")
-        self.addCleanup(folder.cleanup)
+        # Recorded: where the test is killed, the next tool ends the server.
+        folder = self.enterContext(temporary_folder("/tmp"))
         # Where root runs the test, the server is another user's, who has to come in.
-        Path(folder.name).chmod(0o711)
-        self.var = Path(folder.name) / "var"
+        folder.chmod(0o711)
+        self.var = folder / "var"
         self.addCleanup(self.tool, "stop")
 
     def make_var(self):

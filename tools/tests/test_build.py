@@ -38,9 +38,15 @@ class Build(unittest.TestCase):
         path = self.folder / "log"
         return path.read_text().split() if path.exists() else []
 
+    def wait_for_log(self):
+        deadline = time.monotonic() + 60
+        while not self.log():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
     def test_two_at_once(self):
         with self.begin() as one, self.begin() as other:
-            outputs = [tool.communicate()[0] for tool in (one, other)]
+            outputs = [tool.communicate(timeout=60)[0] for tool in (one, other)]
         self.assertEqual((one.returncode, other.returncode), (0, 0), outputs)
         # Each configures and builds.
         self.assertEqual(self.log(), ["begin", "end"] * 4)
@@ -48,11 +54,10 @@ class Build(unittest.TestCase):
 
     def test_after_one_that_was_killed(self):
         with self.begin() as tool:
-            while not self.log():
-                time.sleep(0.02)
+            self.wait_for_log()
             tool.kill()
         with self.begin() as tool:
-            tool.communicate()
+            tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 0)
         running = 0
         for word in self.log():
@@ -69,15 +74,14 @@ sleep 60 & wait
         (self.folder / "ninja").chmod(0o755)
         (self.folder / "cmake").write_text(f"#!/bin/sh\ntrap : TERM\n{self.folder}/ninja\n")
         with self.begin() as tool:
-            while not self.log():
-                time.sleep(0.02)
+            self.wait_for_log()
             tool.terminate()
             tool.communicate(timeout=20)
         self.assertTrue((self.folder / "ended").exists())
 
     def test_failure(self):
         with self.begin(CMAKE_STATUS="3") as tool:
-            output = tool.communicate()[0]
+            output = tool.communicate(timeout=60)[0]
         self.assertEqual(tool.returncode, 1)
         self.assertIn("ended with status 3", output)
 

@@ -23,8 +23,9 @@ class Clean(unittest.TestCase):
         (self.build / "fork/source").mkdir(parents=True)
         (self.build / "fork/source.json").touch()
         (self.build / "source.lock").touch()
-        for name, value in (("BUILD", self.build), ("EDIT", self.build / "patch-edit")):
-            self.enterContext(mock.patch.object(clean, name, value))
+        for module in (clean, clean.upstream):
+            self.enterContext(mock.patch.object(module, "BUILD", self.build))
+        self.enterContext(mock.patch.object(clean.upstream, "REPO", self.build.parent))
 
     def test_all_but_the_locks(self):
         """A command that waits for a lock has its file open."""
@@ -77,9 +78,32 @@ class Clean(unittest.TestCase):
         self.assertTrue((self.build / "fork/source").exists())
 
     def test_edit_of_patches(self):
-        (self.build / "patch-edit").mkdir()
-        with self.assertRaisesRegex(Failure, "make patch-export"):
+        """Also one that was moved aside; not one that was exported."""
+        for name in ("patch-edit", "patch-edit.mine"):
+            (self.build / name / ".git").mkdir(parents=True)
+            with self.assertRaisesRegex(Failure, "make patch-export"):
+                clean.clean()
+            (self.build / name / clean.EXPORTED).touch()
+        clean.clean()
+
+    def test_edit_of_a_source_tree(self):
+        tree = clean.upstream.Tree("fork")
+        (tree.source / "main.cc").write_text("ours")
+        tree.write_listing()
+        (tree.source / "main.cc").write_text("theirs")
+        with self.assertRaisesRegex(Failure, "main.cc.*clean-source"):
             clean.clean()
+        clean.clean(only_sources=True)
+        clean.clean()
+
+    def test_interrupted(self):
+        """What is removed in part is not where it would be used, and the next time removes it."""
+        interrupted = mock.patch.object(clean.shutil, "rmtree", side_effect=KeyboardInterrupt)
+        with interrupted, self.assertRaises(KeyboardInterrupt):
+            clean.clean()
+        self.assertFalse((self.build / "fork").exists())
+        clean.clean()
+        self.assertEqual([path.name for path in self.build.iterdir()], ["source.lock"])
 
     def test_stamps_go_first(self):
         interrupted = mock.patch.object(clean.shutil, "rmtree", side_effect=KeyboardInterrupt)

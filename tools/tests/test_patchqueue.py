@@ -244,10 +244,10 @@ class Edit(Folders):
         self.assertIn("+  second();", (self.patches / "second.os0demo.cc.patch").read_text())
         self.assertEqual(len(patchqueue.Queue.load().patches), 2)
 
-    def commit(self, message, old="line 31\n", new="line 31\n  second();\n"):
-        file = self.edit / UPSTREAM
+    def commit(self, message, old="line 31\n", new="line 31\n  second();\n", folder=None):
+        file = (folder or self.edit) / UPSTREAM
         file.write_bytes(file.read_bytes().replace(old.encode(), new.encode()))
-        patchqueue.git(self.edit, "commit", "--quiet", "--all", f"--message={message}")
+        patchqueue.git(folder or self.edit, "commit", "--quiet", "--all", f"--message={message}")
 
     def files(self):
         return {path.name: path.read_bytes() for path in self.patches.iterdir()}
@@ -327,6 +327,15 @@ class Edit(Folders):
         patchqueue.git(self.edit, "update-index", "--no-assume-unchanged", UPSTREAM)
         patchqueue.git(self.edit, "stash", "--quiet")
         self.refused_and_kept("has a stash")
+
+    def test_commits_elsewhere(self):
+        """On another branch, and in another worktree."""
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "branch", "mine")
+        patchqueue.git(self.edit, "worktree", "add", "--quiet", str(self.folder / "worktree"), "mine")
+        self.refused_and_kept("another worktree")
+        self.commit("fix", folder=self.folder / "worktree")
+        self.refused_and_kept("does not have the commits of mine")
 
     def test_base_that_was_moved(self):
         patchqueue.edit([])

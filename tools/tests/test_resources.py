@@ -75,6 +75,35 @@ class Resources(unittest.TestCase):
             raise Failure("first")
         resources.remove_folder(place)
 
+    def test_many_at_once(self):
+        """A record goes while another tool looks for what is left; what is held is not taken for that."""
+        text = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(TOOLS)!r})
+import resources
+resources.RECORDS = Path({str(self.records)!r})
+for _ in range(150):
+    with resources.temporary_folder({str(self.place)!r}) as place:
+        resources.release()
+        assert place.exists()
+"""
+        command = [sys.executable, "-c", text]
+        tools = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                 for _ in range(6)]  # fmt: skip
+        for tool in tools:
+            output = tool.communicate(timeout=100)[0]
+            self.assertEqual((tool.returncode, output), (0, ""))
+        self.assertEqual(list(self.records.iterdir()), [])
+
+    def test_what_cannot_be_released_is_waited_for_once(self):
+        place = self.killed(self.temporary())
+        with mock.patch.object(resources, "remove_folder", side_effect=Failure("busy")) as remove:
+            resources.release()
+            resources.release()
+        self.assertEqual([call.args for call in remove.call_args_list], [(place, 2), (place, 0)])
+        resources.release()
+        self.assertFalse(place.exists())
 
     def temporary(self):
         return f"resources.temporary_folder({str(self.place)!r})"

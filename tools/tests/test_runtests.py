@@ -102,12 +102,13 @@ class Made(unittest.TestCase):
 
     def test_environment(self):
         steering = {"MAKEFLAGS": "n", "GTEST_FILTER": "none", "MTR_PARALLEL": "0", "PYTHONPATH": "/x", "GIT_DIR": "/x",
-                    "SERVER_TESTS_FLAVOR": "debug", "SPILLWAY_VAR": "/x", "LD_PRELOAD": "x"}  # fmt: skip
-        with mock.patch.dict(os.environ, steering | {"SPILLWAY_UPSTREAM": "/base", "CC": "gcc"}):
+                    "SERVER_TESTS_FLAVOR": "debug", "SPILLWAY_VAR": "/x", "LD_PRELOAD": "x", "CXX": "g++",
+                    "TESTBRIDGE_TEST_ONLY": "x", "CPATH": "/x", "CCACHE_PREFIX": "x"}  # fmt: skip
+        with mock.patch.dict(os.environ, steering | {"SPILLWAY_UPSTREAM": "/base", "CCACHE_DIR": "/cache"}):
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 runtests.clear_environment()
             self.assertFalse(steering.keys() & os.environ.keys())
-            self.assertEqual((os.environ["SPILLWAY_UPSTREAM"], os.environ["CC"]), ("/base", "gcc"))
+            self.assertEqual((os.environ["SPILLWAY_UPSTREAM"], os.environ["CCACHE_DIR"]), ("/base", "/cache"))
         self.assertIn("GTEST_FILTER", output.getvalue())
 
 

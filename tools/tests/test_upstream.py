@@ -1,5 +1,6 @@
 """The base and the source trees: what is refused, and that no file is written that need not be."""
 
+import contextlib
 import io
 import os
 import shutil
@@ -237,6 +238,62 @@ class Base(Trees):
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(plain)}):
             self.refused(self.fork, "sql/fifo")
 
+    def test_member_that_would_be_written_elsewhere(self):
+        """Without its first part the name, or that of a hard link, would be absolute."""
+        outside = self.folder / "outside"
+        outside.write_text("theirs\n")
+        outside.chmod(0o4711)
+        for name, link in (("mysql-9.7.2/" + str(self.folder / "owned"), None), ("mysql-9.7.2/x", f"m/{outside}")):
+            with self.subTest(name):
+                make_archive(self.archive)
+                plain = self.folder / "plain.tar"
+                with tarfile.open(plain, "w") as tar, tarfile.open(self.archive) as source:
+                    for member in source:
+                        tar.addfile(member, source.extractfile(member))
+                    entry = tarfile.TarInfo(name)
+                    if link:
+                        entry.type, entry.linkname = tarfile.LNKTYPE, link
+                    tar.addfile(entry)
+                with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(plain)}), contextlib.suppress(Failure):
+                    self.fork()
+                self.assertFalse((self.folder / "owned").exists())
+                self.assertEqual((outside.stat().st_mode & 0o7777, outside.stat().st_nlink), (0o4711, 1))
+
+    def test_file_that_is_one_with_a_file_outside(self):
+        tree, outside = self.folder / "tree", self.folder / "outside"
+        upstream.unpack(self.archive, tree)
+        outside.write_text("theirs\n")
+        outside.chmod(0o4711)
+        os.link(outside, tree / "sql/x")
+        self.refused(lambda: upstream.check_entries(tree, "base"), "one with a file outside", "sql/x")
+        self.assertEqual(outside.stat().st_mode & 0o7777, 0o4711)
+
+    def test_more_than_one_top_folder(self):
+        with tarfile.open(self.folder / "two.tar", "w") as tar:
+            for name in ("one/MYSQL_VERSION", "two/MYSQL_VERSION"):
+                tar.addfile(tarfile.TarInfo(name))
+        self.refused(lambda: upstream.unpack(self.folder / "two.tar", self.folder / "new"), "one, two")
+
+    def test_copy_that_has_much_to_say(self):
+        """More than a pipe holds."""
+        tree = self.folder / "tree"
+        tree.mkdir()
+        talking = self.folder / "tar"
+        talking.write_text(f"""#!/bin/sh
+[ "$1" = -c ] || exec {shutil.which("tar")} "$@"
+for i in $(seq 3000); do echo 'tar: much to say of each file' >&2; done
+exit 2
+""")
+        talking.chmod(0o755)
+        path = f"{self.folder}:{os.environ['PATH']}"
+        with mock.patch.dict(os.environ, {"PATH": path}):
+            self.refused(lambda: upstream.copy_tree(tree, self.folder / "copy"), "much to say")
+
+    def test_checkout_within_the_users_tree(self):
+        upstream.unpack(self.archive, self.folder / "tree")
+        with mock.patch.object(upstream, "REPO", self.folder / "tree/spillway"):
+            self.refused(lambda: upstream.users_base(self.folder / "tree"), "move it out")
+
     def test_no_space(self):
         with mock.patch.object(upstream, "TREE_BYTES", 1 << 60):
             self.refused(self.fork, "free", "MiB")
@@ -364,6 +421,28 @@ class Fork(Trees):
         self.fork()
         (self.build / "stock/source/sql/main.cc").write_text("int main() { return 1; }\n")
         self.refused(self.fork, "build/stock/source", "sql/main.cc", "make clean-source")
+
+    def test_edit_is_not_replaced_by_another_base(self):
+        self.fork()
+        for place in ("stock", "fork"):
+            path = self.build / place / "source/sql/main.cc"
+            before = path.read_bytes()
+            path.write_text("mine\n")
+            another = self.folder / "another"
+            shutil.copytree(self.build / "stock/source", another, dirs_exist_ok=True)
+            (another / "sql/another.cc").write_text(place)
+            with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(another)}):
+                self.refused(self.fork, "sql/main.cc", "make clean-source")
+            self.assertEqual(path.read_text(), "mine\n")
+            path.write_bytes(before)
+            upstream.Tree(place).write_listing()
+            shutil.rmtree(another)
+
+    def test_repository_in_a_tree_is_not_removed(self):
+        self.fork()
+        (self.source / ".git").mkdir()
+        (self.source.parent / "source.json").write_text("{}")
+        self.refused(self.fork, ".git")
 
     def test_missing_and_new_files_are_seen(self):
         self.fork()
