@@ -57,7 +57,7 @@ START = time.monotonic()
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
                "spillway.extent_size_clone", "spillway.extent_size_clone_pages", "spillway.extent_size_crash",
                "spillway.extent_size_ddl", "spillway.ahead_flush_ddl", "spillway.ahead_flush_delay",
-               "spillway.ahead_flush_stale"]  # fmt: skip
+               "spillway.ahead_flush_stale", "spillway.extent_size_sync"]  # fmt: skip
 SERVER_TEST_JOBS = 2 * os.cpu_count()
 # Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
 # the limits of a device. The others are of what only a change to the runner can break: make test-bench.

@@ -16,10 +16,12 @@ object to preload into a server.
   SYNC_LOG   each sync of the file appends two lines: "begin SIZE" and, once it
              has returned, "end SIZE", with the file's size before it
   SYNC_HOLD  a file with a number: while it exists, syncs of a file that is as
-             large or larger wait before they return */
+             large or larger wait before they return
+  SYNC_KILL  a file: while it exists, a sync kills the server once it is done */
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +73,9 @@ int sync(const char *name, int file) {
   }
   const int result = real(file);
   log("end", status.st_size);
+  if (access(getenv("SYNC_KILL"), F_OK) == 0) {
+    kill(getpid(), SIGKILL);
+  }
   return result;
 }
 

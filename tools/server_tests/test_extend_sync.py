@@ -45,10 +45,11 @@ class ExtendSync(unittest.TestCase):
         self.scratch = self.enterContext(Scratch("/var/tmp"))
         self.syncs = self.scratch.path / "syncs"
         self.hold = self.scratch.path / "hold"
+        self.kill = self.scratch.path / "kill"
         self.scratch.initialise(FORK)
         self.scratch.start(FORK, *self.OPTIONS, environment={
             "LD_PRELOAD": str(self.library), "SYNC_FILE": "/d/t.ibd", "SYNC_LOG": str(self.syncs),
-            "SYNC_HOLD": str(self.hold)})  # fmt: skip
+            "SYNC_HOLD": str(self.hold), "SYNC_KILL": str(self.kill)})  # fmt: skip
         self.addCleanup(self.release)
         self.file = self.scratch.data / "d/t.ibd"
 
@@ -71,6 +72,11 @@ class ExtendSync(unittest.TestCase):
 
     def number(self, text):
         return int(self.scratch.sql(text))
+
+    def is_flushed(self):
+        """Whether the last checkpoint is as new as the server lets it be while nothing is done."""
+        current, checkpoint = map(int, self.scratch.sql(CHECKPOINT).split())
+        return current - checkpoint < CHECKPOINT_AGE
 
     def synced(self, what="end"):
         """The largest size of the file that a sync that has returned covers."""
@@ -97,6 +103,38 @@ class ExtendSync(unittest.TestCase):
         self.assertEqual(insert.wait(WAIT_SECONDS), 0)
         self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
 
+    def test_import_crash(self):
+        """A server starts that ended after IMPORT had given a smaller file the ID of one that was extended."""
+        self.scratch.sql(SETUP.format(0) + "CREATE TABLE d.small LIKE d.t; INSERT INTO d.small VALUES (1, 'a');")
+        copies = {}
+        session = self.scratch.session()
+        session.stdin.write("FLUSH TABLES d.small FOR EXPORT; SELECT 'exported';\n")
+        session.stdin.flush()
+        self.assertEqual(session.stdout.readline().strip(), "exported")
+        for kind in ("ibd", "cfg"):
+            copies[kind] = (self.scratch.data / f"d/small.{kind}").read_bytes()
+        session.stdin.close()
+        session.wait(WAIT_SECONDS)
+        session.stdout.close()
+        self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 20M")
+        # The redo record of this one is the first after a checkpoint.
+        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        self.wait_until(self.is_flushed)
+        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90")
+        self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 40M; ALTER TABLE d.t DISCARD TABLESPACE;")
+        for kind, content in copies.items():
+            (self.scratch.data / f"d/t.{kind}").write_bytes(content)
+        self.kill.touch()
+        self.assertIn("Lost connection", self.scratch.client("ALTER TABLE d.t IMPORT TABLESPACE").stderr)
+        self.scratch.process.wait(WAIT_SECONDS)
+        self.scratch.start(FORK, *self.OPTIONS)
+        self.assertIn("another file was imported in its place", self.scratch.log.read_text())
+        self.scratch.client("ALTER TABLE d.t DISCARD TABLESPACE")
+        for kind, content in copies.items():
+            (self.scratch.data / f"d/t.{kind}").write_bytes(content)
+        self.scratch.sql("ALTER TABLE d.t IMPORT TABLESPACE")
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
+
 
 class ExtendSyncOfSizeOnly(ExtendSync):
     """A file is synced only when its size has changed."""
@@ -119,12 +157,7 @@ class ExtendSyncOfSizeOnly(ExtendSync):
         self.assertEqual(insert.wait(WAIT_SECONDS), 0)
         rows += added
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
-
-        def is_flushed():
-            current, checkpoint = map(int, self.scratch.sql(CHECKPOINT).split())
-            return current - checkpoint < CHECKPOINT_AGE
-
-        self.wait_until(is_flushed)
+        self.wait_until(self.is_flushed)
         self.scratch.end(signal.SIGKILL)
         # What a power cut leaves at the least.
         os.truncate(self.file, min(self.synced(), self.file.stat().st_size))

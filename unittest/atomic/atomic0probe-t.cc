@@ -258,6 +258,14 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
     std::ofstream(uuid) << text << "\n";
     EXPECT_EQ(find().sector_is_trusted, is_trusted) << text;
   }
+  std::ofstream(uuid) << "LVM-Rb3c\n";
+  for (const auto &[text, is_trusted] : {std::pair{"vg-data_rimage_0", true},
+                                         {"vg-data_rimage_0_iorig", false},
+                                         {"vg-data_rimage_0_imeta", false}}) {
+    std::ofstream(uuid.parent_path() / "name") << text << "\n";
+    EXPECT_EQ(find().sector_is_trusted, is_trusted) << text;
+  }
+  fs::remove(uuid.parent_path() / "name");
   for (const std::string name :
        {"virtio0/block/vda", "virtual/block/nbd0", "virtual/block/ublkb0",
         "virtual/block/zram0", "virtual/block/loop0",

@@ -280,7 +280,13 @@ bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
   }
   if (name.starts_with("dm-")) {
     /* Not dm-integrity, which can write a sector and its checksum apart: a
-    power cut leaves one that cannot be read. */
+    power cut leaves one that cannot be read. Nor below LVM (lvcreate
+    --raidintegrity), which names the devices that are under it so. */
+    const std::string device = text_of(path / "dm/name", error).value_or("");
+    if (device.find("_iorig") != std::string::npos ||
+        device.find("_imeta") != std::string::npos) {
+      return false;
+    }
     const std::string uuid = text_of(path / "dm/uuid", error).value_or("");
     return std::ranges::any_of(DM_TRUSTED, [&uuid](const char *kind) {
       return uuid.starts_with(kind);

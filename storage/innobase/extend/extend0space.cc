@@ -36,6 +36,7 @@ A tablespace that is extended online, step by step. */
 #include "sql/sql_error.h"
 #include "srv0srv.h"
 #include "ut0byte.h"
+#include "ut0log.h"
 
 namespace spw {
 namespace {
@@ -66,6 +67,11 @@ fsp_try_extend_data_file() does it. */
 constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
 
 std::atomic<uint64_t> s_rest_us{0};
+
+/** The size of the tablespace that this thread extends by a step, when it has
+released the latch: pages. Up to it the file is synced, as a session that
+extends for itself keeps the latch until then. */
+thread_local page_no_t t_synced_pages = 0;
 
 /** What statements have still to take, by Extend_disk::id: bytes. */
 std::mutex s_reserved_mutex;
@@ -99,6 +105,27 @@ void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
     /* Fil_shard::space_flush() finds nothing left to sync. */
     file->flush_size = file->size + n_pages_added;
   }
+}
+
+void sync_before_extension(const fil_node_t *file) {
+  /* Another one has come between the latch and this step. With
+  O_DIRECT_NO_FSYNC it has synced the file in sync_extended_file(). */
+  if (extends_for_others() && file->space->size != t_synced_pages &&
+      srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
+    os_file_flush(file->handle);
+  }
+}
+
+bool extends_another_file(const fil_node_t *file, uint64_t offset,
+                          uint64_t size) {
+  if (offset <= size) {
+    return false;
+  }
+  ib::warn() << "The redo log extends the file '" << file->name
+             << "' from byte " << offset << " on, and it has " << size
+             << " bytes: another file was imported in its place. The extension"
+                " is skipped. If the import has not succeeded, repeat it.";
+  return true;
 }
 
 const char *extend_sync_warning() {
@@ -249,8 +276,14 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   once meanwhile: under the latch, which a step of an extent may hold. */
   const bool is_small =
       target <= uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes;
+  t_synced_pages = space->size;
   if (!is_small) {
     mtr.commit();
+    /* Not in a step of one extent: that an INSERT adds as well. */
+    if (target - *size >
+        uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes) {
+      DEBUG_SYNC_C("spw_extent_size_unlatched");
+    }
   }
   const bool is_done =
       fil_space_extend(space, static_cast<page_no_t>(target / page_bytes));

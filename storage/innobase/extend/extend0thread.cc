@@ -20,6 +20,7 @@ The thread that extends data files before an insert needs the room. */
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -30,8 +31,11 @@ The thread that extends data files before an insert needs the room. */
 #include "extend/policy/extend0size.h"
 #include "fil0fil.h"
 #include "fsp0fsp.h"
+#include "mysqld_error.h"
 #include "os0thread-create.h"
+#include "sql/current_thd.h"
 #include "sql/sql_class.h"
+#include "sql/sql_error.h"
 #include "sql/sql_extent_lock.h"
 #include "sql/sql_thd_internal_api.h"
 #include "srv0srv.h"
@@ -399,7 +403,22 @@ void start() {
     mysql_thread_register("innodb", threads, 1);
   });
 #endif /* UNIV_PFS_THREAD */
-  s_thread = os_thread_create(key, 0, extend_ahead_thread);
+  try {
+    s_thread = os_thread_create(key, 0, extend_ahead_thread);
+  } catch (const std::system_error &error) {
+    const std::string warning =
+        "Data files are not extended ahead: the thread of"
+        " innodb_extend_ahead_pct cannot be created: " +
+        std::string{error.what()} +
+        ". Raise the limit of threads (ulimit -u, TasksMax of systemd, pids.max"
+        " of the control group), and set the variable again.";
+    ib::warn() << warning;
+    if (THD *const thd = current_thd) {
+      push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                   warning.c_str());
+    }
+    return;
+  }
   s_thread.start();
   s_is_running = true;
 }

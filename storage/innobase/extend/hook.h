@@ -79,6 +79,22 @@ changes. Otherwise does nothing. The caller holds no mutex of the shard.
 @param[in]      n_pages_added  by how much its size is about to grow */
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added);
 
+/** This thread is about to write the redo record of an extension of a data
+file, which holds only for a file that reaches to where the extension begins:
+sync the file if another thread may have extended it and not synced it yet. It
+has fil_node_t::is_being_extended, and no mutex of the shard.
+@param[in]  file  the file */
+void sync_before_extension(const fil_node_t *file);
+
+/** Recovery is about to replay an extension of a data file.
+@param[in]  file    the file
+@param[in]  offset  where the extension began: bytes
+@param[in]  size    the file: bytes
+@return whether the file is another one than was extended, as it ends before
+that: IMPORT has put it in place. The error log says so */
+[[nodiscard]] bool extends_another_file(const fil_node_t *file, uint64_t offset,
+                                        uint64_t size);
+
 /** innodb_extend_and_initialize has been set: warn the session if its value can
 lose committed rows.
 @param[in,out]  thd  the session */

@@ -1,0 +1,41 @@
+"""A server goes on where the limit of threads is reached."""
+
+import subprocess
+import unittest
+from pathlib import Path
+
+from scratch import FORK, Scratch, temporary_folder
+
+SOURCE = Path(__file__).resolve().parent / "no_threads.cc"
+WAIT_SECONDS = 60
+
+
+class NoThreads(unittest.TestCase):
+    def test_extend_ahead(self):
+        """SET GLOBAL innodb_extend_ahead_pct warns; set again, it works."""
+        library = self.enterContext(temporary_folder()) / "no_threads.so"
+        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run([*compiler, SOURCE, "-o", library], check=True)
+        scratch = self.enterContext(Scratch())
+        limit = scratch.path / "limit"
+        scratch.initialise(FORK)
+        scratch.start(FORK, environment={"LD_PRELOAD": str(library), "NO_THREADS": str(limit)})
+        # Connected before.
+        with scratch.session() as session:
+            session.stdin.write("SELECT 1;\n")
+            session.stdin.flush()
+            session.stdout.readline()
+            limit.touch()
+            session.stdin.write("SET GLOBAL innodb_extend_ahead_pct = 10; SHOW WARNINGS;\n")
+            session.stdin.flush()
+            self.assertIn("the thread of innodb_extend_ahead_pct cannot be created", session.stdout.readline())
+            limit.unlink()
+            session.stdin.write("SET GLOBAL innodb_extend_ahead_pct = 11;\n"
+                                "SELECT COUNT(*) FROM performance_schema.threads WHERE name LIKE '%extend_ahead%';\n")
+            session.stdin.close()
+            self.assertEqual(session.stdout.readline().strip(), "1")
+            session.wait(WAIT_SECONDS)
+
+
+if __name__ == "__main__":
+    unittest.main()
