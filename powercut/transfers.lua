@@ -52,6 +52,13 @@ function thread_init()
    connection = sysbench.sql.driver():connect()
    client = sysbench.tid + 1
    number = tonumber(connection:query_row(("SELECT IFNULL(MAX(number), 0) FROM journal WHERE client = %d"):format(client)))
+   -- Where the client was killed between DROP and RENAME, its table is made_N_new alone, and renew() would begin with dropping it.
+   local name = ("made_%d"):format(client)
+   local found = connection:query_row(([[SELECT GROUP_CONCAT(table_name) FROM information_schema.tables
+                                         WHERE table_schema = DATABASE() AND table_name IN ('%s', '%s_new')]]):format(name, name))
+   if found == name .. "_new" then
+      connection:query(("RENAME TABLE %s_new TO %s"):format(name, name))
+   end
    local path = ("%s/%d"):format(sysbench.opt.acknowledged, client)
    file = ffi.C.transfers_creat(path, 384)
    assert(file >= 0, path .. " cannot be created")

@@ -52,7 +52,22 @@ def results_and_tests_apart():
             yield f"mysql-test/suite/{suite.name}/r/{name}.result has no test"
 
 
+def python_tests_not_run():
+    """Of a folder whose tests the runner names one by one."""
+    text = (REPO / "tools/runtests.py").read_text()
+    for path in sorted((REPO / "powercut/tests").glob("test_*.py")):
+        if f'"{path.stem}"' not in text:
+            yield f"tools/runtests.py does not run {path.relative_to(REPO)}"
+
+
+def suites_not_run():
+    text = (REPO / "tools/runtests.py").read_text()
+    for suite in sorted(SUITES.iterdir()):
+        if not re.search(rf"[\"=,]{suite.name}[\",.]", text):
+            yield f"tools/runtests.py does not run the suite {suite.relative_to(REPO)}"
+
+
 def forgotten():
     checks = (sources_not_built, unit_tests_not_built, policies_without_a_test, variables_without_reference_or_test,
-              results_and_tests_apart)  # fmt: skip
+              results_and_tests_apart, python_tests_not_run, suites_not_run)  # fmt: skip
     return [problem for check in checks for problem in check()]
