@@ -34,6 +34,7 @@ import unittest
 from pathlib import Path
 
 import aio_bench
+import documents
 import mtr
 import places
 import resources
@@ -152,6 +153,11 @@ def lint_policy():
     compiler = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
     for name in tracked("storage/innobase/*/policy/*"):
         run_logged("lint-policy", *compiler, "-I", REPO / "storage/innobase", name)
+
+
+def lint_links():
+    if problems := list(documents.dead_links(tracked("*.md"))):
+        raise Failure("\n".join(problems))
 
 
 def lint_rooms():
@@ -401,6 +407,7 @@ CHECK = [
     ("lint: policies are pure", one(lint_policy)),
     ("lint: rooms do not include each other", one(lint_rooms)),
     ("lint: nothing is forgotten", one(lint_places)),
+    ("lint: links", one(lint_links)),
     ("policy tests", policy_tests),
     ("flush simulation", one(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),
