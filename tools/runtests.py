@@ -13,6 +13,8 @@
     runtests.py asan     our mtr suites, and the server tests of whole and torn pages, on the build with
                          AddressSanitizer, which has to be there
 
+--list prints the parts of a set, and --only REGEX runs those whose names match.
+
 The last line is 'N passed, N failed, N skipped'. A part that ends in an error counts as one failed test. Logs are in
 build/test-logs/.
 """
@@ -482,12 +484,19 @@ def run_parts(parts):
 def run():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=PARTS)
+    parser.add_argument("--list", action="store_true", help="only print the names of the parts")
+    parser.add_argument("--only", metavar="REGEX", default="", help="run the parts whose names match it")
+    arguments = parser.parse_args()
+    parts = [(name, part) for name, part in PARTS[arguments.set] if re.search(arguments.only, name)]
+    if arguments.list:
+        print("\n".join(name for name, _ in parts))
+        return
     LOGS.mkdir(parents=True, exist_ok=True)
     clear_environment()
     resources.keep_mounts_private()
     # A script's background job begins with this signal ignored, and so would the tools that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not run_parts(PARTS[parser.parse_args().set]):
+    if not run_parts(parts):
         sys.exit(1)
 
 

@@ -39,6 +39,22 @@ class Parts(unittest.TestCase):
         self.assertEqual(summary, "0 passed, 0 failed, 1 skipped")
         self.assertIn("skipped: a part: why", output)
 
+    def test_only_some_parts(self):
+        parts = {"check": [(name, lambda: (1, 0, 0)) for name in ("lint: a", "lint: b", "tests")]}
+        for arguments, expected in (
+            (["--list"], "lint: a\nlint: b\ntests\n"), (["--list", "--only", "^lint"], "lint: a\nlint: b\n"),
+            (["--only", "b$"], "1 passed, 0 failed, 0 skipped\n"),
+        ):  # fmt: skip
+            with (
+                self.subTest(arguments),
+                mock.patch.multiple(runtests, PARTS=parts, clear_environment=mock.DEFAULT),
+                mock.patch.object(runtests.resources, "keep_mounts_private"),
+                mock.patch.object(sys, "argv", ["runtests.py", "check", *arguments]),
+                contextlib.redirect_stdout(io.StringIO()) as output,
+            ):
+                runtests.run()
+                self.assertTrue(output.getvalue().endswith(expected), output.getvalue())
+
     def test_part_without_a_result(self):
         summary, output = self.run_part(lambda: (0, 0, 0))
         self.assertEqual(summary, "0 passed, 1 failed, 0 skipped")
