@@ -25,7 +25,7 @@ With --write-through nothing is kept: reads and writes of whole blocks of 4 KiB
 go to FOLDER/content by direct I/O, and a cut loses nothing. For benchmarks:
 what it costs is then what FOLDER's device takes.
 
-With --atomic-bytes the files are those of directFS too (seed 004): after ioctl
+With --atomic-bytes the files are those of directFS too: after ioctl
 0x40049502 with 1 on a file, its writes of at most N bytes survive as a whole or
 not at all. Without it the ioctl fails, as on other file systems; with --plain
 it does so for files whose path has that text.
@@ -71,7 +71,7 @@ namespace {
 /** The file that the power is cut through. */
 constexpr const char *CONTROL = "/.powercut";
 
-/** directFS: _IOW(0x95, 2, unsigned), seed 004. */
+/** directFS: _IOW(0x95, 2, unsigned). */
 constexpr unsigned IOCTL_ATOMIC_WRITES = 0x40049502;
 
 /** A write that no flush has made durable. */

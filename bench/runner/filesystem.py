@@ -12,7 +12,7 @@ from common import BUILD, DIES_WITH_US, Failure, Skip
 from resources import temporary_folder
 
 UNMOUNT_SECONDS = 20
-# powercut/powercut_fs.cc: directFS of seed 004, whose ioctl makes writes whole; here on an ext4 of its own.
+# powercut/powercut_fs.cc: directFS, whose ioctl makes writes whole; here on an ext4 of its own.
 DIRECTFS = "directfs"
 DIRECTFS_PROGRAM = BUILD / "super/policy/powercut/powercut_fs"
 # The largest write that is whole: the largest page.

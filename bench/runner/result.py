@@ -66,7 +66,7 @@ def response_times_by_kind(records, missing):
 def device_figures(counters, seconds):
     """What the kernel says of the disk: of all that use it, and behind a throttle, so that its busy time is the real
     disk's and not the model's. Busy time and time of a write are iostat's %util and w_await, and %b and svc_t of
-    seed 003."""
+    docs/origins.md, 4."""
     sectors, writes = counters.get("disk.sectors_written"), counters.get("disk.writes")
     return {
         "disk_writes_per_s": per(writes, seconds),

@@ -1,6 +1,6 @@
 -- dbstress_rw: the Read+Write test of dbSTRESS. Each client runs read and write transactions in turn.
 --
--- Source: seed 001, which runs that test with 32 clients but describes neither tables nor statements. Its author's post
+-- Source: docs/origins.md, 2, which runs that test with 32 clients but describes neither tables nor statements. Its author's post
 -- of 16 October 2009 does in part: one write for each read (RW=1), no think time, two SELECTs in a read; DELETE, INSERT
 -- and UPDATE in a write; 20 rows of HISTORY for each object. An OBJECT belongs to a SECTION, that to a ZONE, and a row
 -- of HISTORY refers to a STAT. The database of that post is --objects=10000000.

@@ -1,7 +1,7 @@
 -- insert12: 12 tables, a transaction is one INSERT into each of them.
 --
--- Source: seed 002, "test model": START TRANSACTION, one INSERT into each of 12 business tables, COMMIT, from 32 clients.
--- The seed leaves its schema out; this one has what such tables have: a growing key, a key that is looked up by, an
+-- Source: docs/origins.md, 3: START TRANSACTION, one INSERT into each of 12 business tables, COMMIT, from 32 clients.
+-- The document leaves its schema out; this one has what such tables have: a growing key, a key that is looked up by, an
 -- amount, a time, and some text.
 --
 --   sysbench bench/workloads/insert12.lua --mysql-socket=... --mysql-db=insert12 prepare

@@ -1,4 +1,4 @@
-"""What data=journal of ext4 makes whole, which seed 000 takes for granted: a block, and not a page of four. One process
+"""What data=journal of ext4 makes whole, docs/origins.md, 1: a block, and not a page of four. One process
 writes pages at random, each filled with a number of its own, another file is flushed all the time, the power is cut."""
 
 import os

@@ -413,7 +413,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_redo_on_directfs(self):
-        """The seeds' pairing: a file system without O_TMPFILE takes the redo log's blocks, too."""
+        """A file system without O_TMPFILE takes the redo log's blocks, too."""
         directfs = self.mount(filesystem.DIRECTFS)
         options = [AUTO, "--innodb-flush-method=ALL_O_DIRECT", f"--innodb-log-group-home-dir={directfs}"]
         # Sockets it has none.

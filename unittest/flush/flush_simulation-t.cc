@@ -287,7 +287,7 @@ TEST(FlushSimulation, AnyPoolConverges) {
   }
 }
 
-/* Seed 001 asks whether the mix of a method and ahead flushing is best. */
+/* Is the mix of a method and ahead flushing best? */
 TEST(FlushSimulation, EachMethodGoesWithAheadFlushing) {
   for (const Flush_method method :
        {Flush_method::NATIVE, Flush_method::ESTIMATE,
@@ -326,7 +326,7 @@ TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
   }
 }
 
-/* Seed 002: what the device leaves free is used, below all thresholds. */
+/* UTIL: what the device leaves free is used, below all thresholds. */
 TEST(FlushSimulation, UtilFlushesWhileTheDeviceIsNotBusy) {
   const auto dirty_after = [](Flush_device flush_device) {
     Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[2]);

@@ -35,7 +35,7 @@ namespace spw {
 
 namespace {
 
-/** directFS: _IOW(0x95, 2, unsigned), from seed 004's server. */
+/** directFS: _IOW(0x95, 2, unsigned), as MariaDB 10.0 has it. */
 constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
 
 /** A number of that kind that nobody has: a file system that takes it takes

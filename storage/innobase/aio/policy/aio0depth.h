@@ -18,8 +18,8 @@ How many asynchronous I/Os each I/O thread may have pending. */
 
 namespace spw {
 
-/** Bounds and step of innodb_aio_pending_ios_per_thread. Seed 002 has the range
-(5.5_change_aio_io_limit.patch); the default is the constant that it replaces,
+/** Bounds and step of innodb_aio_pending_ios_per_thread. Source of the range:
+docs/origins.md, 3; the default is the constant that it replaces,
 8 * OS_AIO_N_PENDING_IOS_PER_THREAD. */
 constexpr uint32_t AIO_DEPTH_MIN = 32;
 constexpr uint32_t AIO_DEPTH_MAX = 4096;

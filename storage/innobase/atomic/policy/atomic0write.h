@@ -35,7 +35,7 @@ written. In the order in which they are chosen, but for RWF_COPY, the last. */
 enum class Atomic_means : uint8_t {
   NONE,
   /** The file system's promise for this file, asked for by directFS's ioctl
-  (seed 004: "a special ioctl() is issued to switch on atomic writes"). */
+  (as MariaDB 10.0 did). */
   IOCTL,
   /** Untorn writes, RWF_ATOMIC of pwritev2(2), that the device makes whole. */
   RWF,

@@ -167,7 +167,7 @@ inline Flush_excess flush_excess(const Flush_settings &settings,
 /** @param[in]  settings  what is set
 @return what is flushed for a share of dirty pages that is just above its
 threshold: pages a second; innodb_ahead_flushing_io_pct of innodb_io_capacity
-(seed 001) */
+*/
 inline double flush_least_per_s(const Flush_settings &settings) {
   return settings.io_capacity * settings.io_pct / 100.0;
 }
@@ -183,7 +183,7 @@ inline double flush_share_per_s(const Flush_settings &settings, double excess) {
                            std::max(0.0, settings.io_capacity_max - least);
 }
 
-/** What the purge coordinator asks for in its loop, where seed 001 has it: what
+/** What the purge coordinator asks for in its loop: what
 the dirty rule does, and for the age what that begins with, as only the flusher
 knows how fast the redo log is filled.
 @param[in]  settings  what is set

@@ -34,7 +34,7 @@ constexpr unsigned long FLUSH_MOST_INTERVAL_MS = 1000;
 enum class Flush_device {
   /** innodb_io_capacity_max is what the device carries. */
   OFF,
-  /** Seed 002: while the kernel says that the device is busy for less than
+  /** While the kernel says that the device is busy for less than
   FLUSH_BUSY_SHARE, flush also what innodb_io_capacity leaves free. */
   UTIL,
   /** How long the writes of a round take says what the device carries. */
@@ -164,7 +164,7 @@ constexpr double FLUSH_MOST_AGE_PCT = 95.0;
 
 /** @param[in]  settings  what is set
 @return the share of dirty pages above which pages are flushed ahead: percent.
-0 stands for half of what is allowed (seed 001) */
+0 stands for half of what is allowed */
 inline double flush_dirty_threshold_pct(const Flush_settings &settings) {
   return settings.dirty_pct > 0.0 ? settings.dirty_pct
                                   : settings.max_dirty_pct / 2.0;

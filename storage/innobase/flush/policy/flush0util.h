@@ -23,7 +23,7 @@ innodb_ahead_flushing_device = UTIL: what a device that is not busy leaves free.
 
 namespace spw {
 
-/** Above it a device counts as busy (seed 002, which has 80 %). */
+/** Above it a device counts as busy. Source: docs/origins.md, 3. */
 constexpr double FLUSH_BUSY_SHARE = 0.8;
 
 /** The disks are looked at so often: seconds. */
@@ -64,7 +64,7 @@ inline Disk_load disk_load(const std::vector<Disk_work> &before,
   return load;
 }
 
-/** Seed 002's rule.
+/** The rule of UTIL.
 @param[in]  load           what the disks have had to do
 @param[in]  flushed_per_s  pages that were flushed, which are among them: a
 second. (With them, what is flushed would be free and taken in turns.)
