@@ -52,6 +52,15 @@ def results_and_tests_apart():
             yield f"mysql-test/suite/{suite.name}/r/{name}.result has no test"
 
 
+def hooks_not_in_the_map():
+    text = (INNOBASE / "README.md").read_text()
+    for path in sorted((REPO / "patches").glob("*.patch")):
+        header = path.read_text().partition("\n---\n")[0]
+        for name in re.findall(r"spw::(\w+)\(\)", header):
+            if f"`{name}`" not in text:
+                yield f"storage/innobase/README.md has no {name}, which {path.name} calls"
+
+
 def python_tests_not_run():
     """Of a folder whose tests the runner names one by one."""
     text = (REPO / "tools/runtests.py").read_text()
@@ -69,5 +78,5 @@ def suites_not_run():
 
 def forgotten():
     checks = (sources_not_built, unit_tests_not_built, policies_without_a_test, variables_without_reference_or_test,
-              results_and_tests_apart, python_tests_not_run, suites_not_run)  # fmt: skip
+              results_and_tests_apart, hooks_not_in_the_map, python_tests_not_run, suites_not_run)  # fmt: skip
     return [problem for check in checks for problem in check()]
