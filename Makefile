@@ -1,6 +1,6 @@
 # The front door. Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
-.PHONY: help packages run stop server stock debug asan deploy check test test-debug test-asan test-bench guest-tests upstream-tests \
+.PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench guest-tests upstream-tests \
         install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
@@ -32,6 +32,9 @@ deploy: ## build the fork as a production server ships
 
 check: packages ## lint and policy tests: no server, below two minutes; the first time twice that
 	@tools/runtests.py check
+
+lint: packages ## the lints of check alone
+	@tools/runtests.py check --only '^lint'
 
 test: packages ## everything that CI runs
 	@tools/runtests.py all

@@ -178,6 +178,8 @@ def one(test):
 
 
 def policy_tests():
+    if not (BUILD / "super/policy/unittest/policy_tests").exists():
+        print("   the first time they are compiled: a minute or two", flush=True)
     run_logged("policy-build", TOOLS / "build.py", "policy")
     # Those of the probe look at the file system of temporary files: /tmp can be in memory.
     folder = BUILD / "super/policy/temporary"
