@@ -127,11 +127,11 @@ def throttled(device, process_id, place):
 
 
 def make_work():
-    """Make the folder that each run empties, in one that is known to be for that."""
+    """Make the folder that each run empties. One that has files is to be known to be for that."""
     marker = data.BENCH / "made-by-spillway"
-    if data.BENCH != BUILD / "bench" and not marker.exists() and data.BENCH.exists() and any(data.BENCH.iterdir()):
-        raise Failure(f"SPILLWAY_BENCH: {data.BENCH} has files and was not made by this command, which removes what is "
-                      "in it: name a folder that is new or empty")  # fmt: skip
+    if data.BENCH != BUILD / "bench" and not marker.exists() and WORK.exists() and any(WORK.iterdir()):
+        raise Failure(f"SPILLWAY_BENCH: {WORK} has files and was not made by this command, which empties it: "
+                      "name another folder")  # fmt: skip
     WORK.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker.touch()
 

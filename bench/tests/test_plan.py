@@ -287,6 +287,7 @@ class Folder(unittest.TestCase):
     def test_folder_of_somebody_elses(self):
         """SPILLWAY_BENCH: what is in work/ would be removed."""
         (self.folder / "work").mkdir()
+        (self.folder / "work/thesis").touch()
         with (
             mock.patch.object(experiment.data, "BENCH", self.folder),
             mock.patch.object(experiment, "WORK", self.folder / "work"),
