@@ -228,8 +228,11 @@ class Ddl:
         if self.state["ddl_imported", "n"] is not GONE:
             self.execute("ALTER TABLE ddl_imported DISCARD TABLESPACE", {("ddl_imported", "n"): GONE})
         for path in exported.iterdir():
-            shutil.copyfile(path, folder / path.name)
-            sync(folder / path.name)
+            # Under its name once it is whole: a server does not start beside a part of a copy, which is the load's.
+            copy = folder / f"{path.name}.copy"
+            shutil.copyfile(path, copy)
+            sync(copy)
+            copy.rename(folder / path.name)
         sync(folder)
         self.execute("ALTER TABLE ddl_imported IMPORT TABLESPACE", {("ddl_imported", "n"): number})
 
