@@ -40,8 +40,6 @@ def check_edits():
 def clean(only_sources=False):
     if not BUILD.exists():
         return
-    if not only_sources:
-        check_edits()
     with contextlib.ExitStack() as stack:
         locks = sorted(BUILD.glob("*.lock"))
         for lock in locks:
@@ -56,12 +54,15 @@ def clean(only_sources=False):
             raise Failure(f"{', '.join(map(str, used))}: a command of this checkout is at work; end it first")
         if servers := [f"{program} (process {pid})" for pid, program in programs_at_work(top)]:
             raise Failure(f"{', '.join(servers)}: it runs; end it first (make stop)")
+        # After the locks: a build that is at work has a tree that is not as it was recorded.
+        if not only_sources:
+            check_edits()
         # A tree without its stamp is made anew, so that what an interrupt leaves is not taken for whole.
         for stamp in BUILD.glob("*/source.json"):
             stamp.unlink()
-        # A command that waits for a lock has its file open.
         # What is removed in part is no longer where something would use it.
         waste = Path(tempfile.mkdtemp(prefix="removed-", dir=BUILD))
+        # The locks stay: a command that waits for one has its file open.
         for path in BUILD.glob("*/source") if only_sources else set(BUILD.iterdir()) - {*locks, waste}:
             path.rename(waste / "-".join(path.relative_to(BUILD).parts))
         shutil.rmtree(waste)

@@ -145,9 +145,14 @@ def lint_format():
     run_logged("lint-format", CLANG_FORMAT, "--dry-run", "--Werror", *sources)
 
 
+def fail_on(problems):
+    """problems: an iterator of texts."""
+    if found := list(problems):
+        raise Failure("\n".join(found))
+
+
 def lint_places():
-    if problems := places.forgotten():
-        raise Failure("\n".join(["something is missing:", *problems]))
+    fail_on(places.forgotten())
 
 
 def lint_policy():
@@ -158,13 +163,11 @@ def lint_policy():
 
 
 def lint_links():
-    if problems := list(documents.dead_links(tracked("*.md"))):
-        raise Failure("\n".join(problems))
+    fail_on(documents.dead_links(tracked("*.md")))
 
 
 def lint_rooms():
-    if problems := list(rooms.problems()):
-        raise Failure("\n".join(problems))
+    fail_on(rooms.problems())
 
 
 def one(test):

@@ -258,11 +258,11 @@ def copy_tree(source, target):
         unpacking = subprocess.Popen([*EXTRACT, "-C", str(target)], stdin=packing.stdout, stderr=said)
         # Where unpacking has ended, packing is told so.
         packing.stdout.close()
-        result = subprocess.CompletedProcess([], unpacking.wait())
+        unpacking.wait()
         packing.wait()
         said.seek(0)
         errors = said.read()
-    if packing.returncode != 0 or result.returncode != 0:
+    if packing.returncode != 0 or unpacking.returncode != 0:
         raise Failure(f"copying {source} failed: {errors.strip()[-400:]}")
 
 

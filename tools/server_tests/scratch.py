@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from common import BUILD, DIES_WITH_US, client_command
+from common import BUILD, DIES_WITH_US, client_command, forget_others_settings
 from resources import temporary_folder
+
+forget_others_settings()
 
 STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
 # SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions, or AddressSanitizer; that build has to be there.
@@ -18,6 +20,14 @@ FORK = BUILD / "fork" / os.environ.get("SERVER_TESTS_FLAVOR", "release") / "runt
 CLIENT = FORK.parent / "mysql"
 START_SECONDS = 120
 STOP_SECONDS = 120
+
+
+def to_preload(source, folder):
+    """A source of this folder as a shared object, for LD_PRELOAD of a server."""
+    library = folder / f"{source.stem}.so"
+    options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["g++", *options, source, "-o", library], check=True)
+    return library
 
 
 class Scratch:

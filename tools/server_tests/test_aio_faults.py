@@ -4,12 +4,11 @@ import errno
 import os
 import re
 import shutil
-import subprocess
 import time
 import unittest
 from pathlib import Path
 
-from scratch import FORK, Scratch, temporary_folder
+from scratch import FORK, Scratch, temporary_folder, to_preload
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 DEPTH = 2048
@@ -34,9 +33,7 @@ def io_setup_failed(error):
 class AioFaults(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.library = cls.enterClassContext(temporary_folder()) / "aio_fault.so"
-        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
+        cls.library = to_preload(SOURCE, cls.enterClassContext(temporary_folder()))
         cls.initialised = cls.enterClassContext(Scratch())
         cls.initialised.initialise(FORK)
         cls.initialised.start(FORK, *OPTIONS)

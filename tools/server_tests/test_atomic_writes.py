@@ -15,7 +15,7 @@ import time
 import unittest
 from pathlib import Path
 
-from scratch import FORK, STOCK, Scratch
+from scratch import FORK, STOCK, Scratch, to_preload
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "bench/runner"))
 import filesystem
@@ -651,10 +651,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def faults(self):
-        library = self.enterContext(temporary_folder("/tmp")) / "aio_fault.so"
-        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run([*compiler, SOURCE, "-o", library], check=True)
-        return library
+        return to_preload(SOURCE, self.enterContext(temporary_folder("/tmp")))
 
     def test_tried_again(self):
         """The kernel has no room for a request now and then: it is whole, too, when it is tried again, and what is

@@ -3,12 +3,11 @@
 import os
 import re
 import signal
-import subprocess
 import time
 import unittest
 from pathlib import Path
 
-from scratch import FORK, Scratch, temporary_folder
+from scratch import FORK, Scratch, temporary_folder, to_preload
 
 SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
 MIB = 1 << 20
@@ -37,9 +36,7 @@ class ExtendSync(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.library = cls.enterClassContext(temporary_folder()) / "sync_hold.so"
-        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run([*compiler, SOURCE, "-o", cls.library], check=True)
+        cls.library = to_preload(SOURCE, cls.enterClassContext(temporary_folder()))
 
     def setUp(self):
         self.scratch = self.enterContext(Scratch("/var/tmp"))

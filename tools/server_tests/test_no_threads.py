@@ -1,10 +1,9 @@
 """A server goes on where the limit of threads is reached."""
 
-import subprocess
 import unittest
 from pathlib import Path
 
-from scratch import FORK, Scratch, temporary_folder
+from scratch import FORK, Scratch, temporary_folder, to_preload
 
 SOURCE = Path(__file__).resolve().parent / "no_threads.cc"
 WAIT_SECONDS = 60
@@ -13,9 +12,7 @@ WAIT_SECONDS = 60
 class NoThreads(unittest.TestCase):
     def test_extend_ahead(self):
         """SET GLOBAL innodb_extend_ahead_pct warns; set again, it works."""
-        library = self.enterContext(temporary_folder()) / "no_threads.so"
-        compiler = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run([*compiler, SOURCE, "-o", library], check=True)
+        library = to_preload(SOURCE, self.enterContext(temporary_folder()))
         scratch = self.enterContext(Scratch())
         limit = scratch.path / "limit"
         scratch.initialise(FORK)

@@ -50,14 +50,6 @@ Flush_decision decide_at(const Flush_settings &settings, Flush_look look) {
   return policy.decide(settings, look);
 }
 
-TEST(AheadFlush, EachReasonHasWordsOfItsOwn) {
-  std::set<std::string> texts;
-  for (int i = 0; i < static_cast<int>(Flush_reason::N); ++i) {
-    texts.insert(flush_reason_text(static_cast<Flush_reason>(i)));
-  }
-  EXPECT_EQ(texts.size(), static_cast<size_t>(Flush_reason::N));
-}
-
 TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRateAndDoNothingElse) {
   Flush_settings off = ON;
   off.is_on = false;
@@ -473,18 +465,6 @@ TEST(AheadFlush, ARedoLogThatIsMadeSmallerMayBeFilledHalfAsFastAsItIsEmptied) {
               0.5 * 1000.0 * flush_age(look) / 10'000.0, 1.0);
   /* Pages are flushed as fast as it goes. */
   EXPECT_EQ(decide_at(set, look).reason, Flush_reason::DEVICE);
-}
-
-TEST(AheadFlush, WhoAskedIsToldApart) {
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::DIRTY));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::UTIL));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::AGE));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::LIMIT));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::DEVICE));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::OFF));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::BELOW));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::NATIVE));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::PURGE));
 }
 
 TEST(AheadFlush, ANewServerIsYoungerThanItsRedoLogIsLong) {

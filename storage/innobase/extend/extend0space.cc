@@ -250,6 +250,8 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   const Extend_for_others for_others{extender};
   const page_size_t page_size{space->flags};
   const uint64_t page_bytes = page_size.physical();
+  const uint64_t extent_bytes =
+      uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes;
   mtr_t mtr;
   fsp_header_t *header;
   const auto latch = [&] {
@@ -274,14 +276,12 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   }
   /* Upstream adds single pages to a small file, and reads its size more than
   once meanwhile: under the latch, which a step of an extent may hold. */
-  const bool is_small =
-      target <= uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes;
+  const bool is_small = target <= extent_bytes;
   t_synced_pages = space->size;
   if (!is_small) {
     mtr.commit();
     /* Not in a step of one extent: that an INSERT adds as well. */
-    if (target - *size >
-        uint64_t{fsp_get_extent_size_in_pages(page_size)} * page_bytes) {
+    if (target - *size > extent_bytes) {
       DEBUG_SYNC_C("spw_extent_size_unlatched");
     }
   }
