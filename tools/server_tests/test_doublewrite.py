@@ -123,6 +123,26 @@ class Doublewrite(unittest.TestCase):
             path.unlink()
         self.does_not_start(FORK)
 
+    def test_undo_truncation_log(self):
+        """A cut while an undo truncation made its log, before it began: upstream ends at each start."""
+        scratch = self.scratch
+        log = scratch.data / "undo_1_trunc.log"
+        log.touch()
+        self.assertIn("undo_1_trunc.log", self.does_not_start(STOCK))
+        for length in (0, self.page_bytes - 1):
+            log.write_bytes(bytes(length))
+            scratch.start(FORK)
+            self.assertIn(f"'./undo_1_trunc.log', has {length} bytes", scratch.log.read_text(errors="replace"))
+            self.assertFalse(log.exists())
+            self.assertEqual(scratch.end(), 0)
+
+        # A log with its page: the truncation had begun, and recovery makes the tablespace anew.
+        log.write_bytes(bytes(self.page_bytes))
+        (scratch.data / "undo_001").write_bytes(b"")
+        scratch.start(FORK)
+        self.assertFalse(log.exists())
+        self.assertEqual(scratch.end(), 0)
+
     def test_first_page(self):
         """Upstream surveys the file for its tablespace, and takes half a page that looks like the begin of an encrypted
         one for a page of another: row data can, as a power cut has shown."""
