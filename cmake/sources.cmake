@@ -9,7 +9,7 @@ set(spw_innobase_sources
   "${spw_innobase}/atomic/atomic0probe.cc"
   "${spw_innobase}/dblwr/dblwr0file.cc"
   "${spw_innobase}/dblwr/dblwr0recv.cc"
-  "${spw_innobase}/dblwr/dblwr0undo.cc"
+  "${spw_innobase}/dblwr/dblwr0ddl.cc"
   "${spw_innobase}/extend/extend0count.cc"
   "${spw_innobase}/extend/extend0space.cc"
   "${spw_innobase}/extend/extend0thread.cc"

@@ -101,7 +101,7 @@ class ExtendSync(unittest.TestCase):
         self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
 
     def test_import_crash(self):
-        """A server starts that ended after IMPORT had given a smaller file the ID of one that was extended."""
+        """A server starts that ended while IMPORT gave a smaller file the ID of one that was extended."""
         self.scratch.sql(SETUP.format(0) + "CREATE TABLE d.small LIKE d.t; INSERT INTO d.small VALUES (1, 'a');")
         copies = {}
         session = self.scratch.session()
@@ -124,8 +124,12 @@ class ExtendSync(unittest.TestCase):
         self.kill.touch()
         self.assertIn("Lost connection", self.scratch.client("ALTER TABLE d.t IMPORT TABLESPACE").stderr)
         self.scratch.process.wait(WAIT_SECONDS)
+        # A power cut tears the first page, too: IMPORT writes it with no copy.
+        with open(self.file, "r+b") as file:
+            file.seek(100)
+            file.write(bytes(8000))
         self.scratch.start(FORK, *self.OPTIONS)
-        self.assertIn("another file was imported in its place", self.scratch.log.read_text())
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.small"), 1)
         self.scratch.client("ALTER TABLE d.t DISCARD TABLESPACE")
         for kind, content in copies.items():
             (self.scratch.data / f"d/t.{kind}").write_bytes(content)

@@ -258,8 +258,6 @@ bool data_files_are_synced() {
   return syncs_data_files(srv_unix_file_flush_method);
 }
 
-void sync_unlogged_pages() { fil_flush_file_spaces(); }
-
 int dblwr_write_marker() {
   if (s_is_marked.load()) {
     return 0;

@@ -10,7 +10,7 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file dblwr/hook.h
 What upstream's files call of the doublewrite files and of recovery:
-dblwr0file.cc, dblwr0recv.cc, dblwr0undo.cc. */
+dblwr0file.cc, dblwr0recv.cc, dblwr0ddl.cc. */
 
 #ifndef dblwr_hook_h
 #define dblwr_hook_h
@@ -29,6 +29,18 @@ namespace spw {
 flush list: sync their files, ahead of the commit that relies on them. They can
 be of several tablespaces: a full-text index has some of its own. */
 void sync_unlogged_pages();
+
+/** DISCARD TABLESPACE has removed a file: make a checkpoint, so that recovery
+never applies what the redo log has of that file to the one that IMPORT
+TABLESPACE puts in its place, with its ID. The caller holds no latch. */
+void checkpoint_after_discard();
+
+/** Recovery looks whether an undo tablespace was being truncated.
+@param[in]  log  the truncation's log, which exists. Upstream makes it, writes a
+                 page of it and syncs it before it truncates
+@return whether it is shorter than that page, and has been removed. Upstream
+would end the server at each start, as it cannot read the page */
+[[nodiscard]] bool undo_truncation_has_not_begun(const char *log);
 
 /** @return whether the doublewrite file has to be synced ahead of its pages'
 writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
@@ -144,13 +156,6 @@ be usable from an earlier start.
 @return false if the page of the transaction system is torn and there is a copy,
 so that it has to be read later (dblwr_check_system_pages()) */
 [[nodiscard]] bool dblwr_trx_sys_page_can_be_read();
-
-/** Recovery looks whether an undo tablespace was being truncated.
-@param[in]  log  the truncation's log, which exists. Upstream makes it, writes a
-                 page of it and syncs it before it truncates
-@return whether it is shorter than that page, and has been removed. Upstream
-would end the server at each start, as it cannot read the page */
-[[nodiscard]] bool undo_truncation_has_not_begun(const char *log);
 
 /** The redo log has been applied: read from the page of the transaction system
 what could not be read ahead of it. The server stops if the first page of the

@@ -116,18 +116,6 @@ void sync_before_extension(const fil_node_t *file) {
   }
 }
 
-bool extends_another_file(const fil_node_t *file, uint64_t offset,
-                          uint64_t size) {
-  if (offset <= size) {
-    return false;
-  }
-  ib::warn() << "The redo log extends the file '" << file->name
-             << "' from byte " << offset << " on, and it has " << size
-             << " bytes: another file was imported in its place. The extension"
-                " is skipped. If the import has not succeeded, repeat it.";
-  return true;
-}
-
 const char *extend_sync_warning() {
   return srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC &&
                  !tbsp_extend_and_initialize

@@ -86,15 +86,6 @@ has fil_node_t::is_being_extended, and no mutex of the shard.
 @param[in]  file  the file */
 void sync_before_extension(const fil_node_t *file);
 
-/** Recovery is about to replay an extension of a data file.
-@param[in]  file    the file
-@param[in]  offset  where the extension began: bytes
-@param[in]  size    the file: bytes
-@return whether the file is another one than was extended, as it ends before
-that: IMPORT has put it in place. The error log says so */
-[[nodiscard]] bool extends_another_file(const fil_node_t *file, uint64_t offset,
-                                        uint64_t size);
-
 /** innodb_extend_and_initialize has been set: warn the session if its value can
 lose committed rows.
 @param[in,out]  thd  the session */

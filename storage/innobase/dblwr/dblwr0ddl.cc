@@ -8,20 +8,25 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-/** @file dblwr/dblwr0undo.cc
-The log of an undo truncation (undo_<number>_trunc.log), as recovery finds it
-after a power cut. */
+/** @file dblwr/dblwr0ddl.cc
+What DDL writes beside the redo log, so that a power cut loses none of it: index
+builds, DISCARD and IMPORT TABLESPACE, the truncation of undo tablespaces. */
 
 #include "dblwr/hook.h"
+#include "fil0fil.h"
+#include "log0chkp.h"
 #include "os0file.h"
-#include "univ.i"
 #include "ut0log.h"
 
 namespace spw {
 
+void sync_unlogged_pages() { fil_flush_file_spaces(); }
+
+void checkpoint_after_discard() { log_make_latest_checkpoint(); }
+
 bool undo_truncation_has_not_begun(const char *log) {
+  /* ~0 if the file cannot be looked at: upstream opens it, and says why. */
   const os_offset_t bytes = os_file_get_size(log).m_total_size;
-  /* ~0 if the file cannot be looked at: upstream's code says why. */
   if (bytes >= UNIV_PAGE_SIZE) {
     return false;
   }
