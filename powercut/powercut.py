@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
 import data
 import ddl
 import verdict
-from common import BUILD, DIES_WITH_US, REPO, Failure, main, say
+from common import BUILD, DIES_WITH_US, REPO, Failure, main, say, sysbench_environment
 from instance import DATABASE, Instance, identify
 from resources import keep_mounts_private, temporary_folder
 
@@ -169,8 +169,8 @@ class Cases:
         that from now on errors are the crash's."""
         log = self.folder / "load.log"
         with open(log, "w") as file:
-            transfers = subprocess.Popen([*self.sysbench(instance), "run"], stdin=subprocess.DEVNULL, stdout=file,
-                                         stderr=file)  # fmt: skip
+            transfers = subprocess.Popen([*self.sysbench(instance), "run"], env=sysbench_environment(),
+                                         stdin=subprocess.DEVNULL, stdout=file, stderr=file)  # fmt: skip
         try:
             statements.start(instance, crashes, **cut)
             yield transfers
@@ -209,6 +209,7 @@ class Cases:
                 acknowledged = threading.Event()
 
                 def acknowledge():
+                    self.wait_for_transfers()
                     if self.how == "cut":
                         self.begin_cut(storage, n_writes)
                     acknowledged.set()
@@ -238,6 +239,15 @@ class Cases:
                     instance.process.kill()
                     instance.process.wait()
         return verdict.acknowledged(self.places), statements
+
+    def wait_for_transfers(self):
+        """Until one is acknowledged: a cut without any has tested nothing."""
+        deadline = time.monotonic() + COUNTER_SECONDS
+        while not sum(verdict.acknowledged(self.places).values()):
+            if time.monotonic() > deadline:
+                log = self.folder / "load.log"
+                raise Failure(f"{self.name}: no transfer is acknowledged; {log}:\n{data.last_lines(log)}")
+            time.sleep(0.05)
 
     def begin_cut(self, storage, n_writes):
         storage.control(f"cut after {n_writes} writes of {self.page_bytes}" if n_writes else "cut")
@@ -363,17 +373,19 @@ def report(arguments):
     rows = {}
     for line in (line for path in arguments.files for line in path.read_text().splitlines()):
         result = json.loads(line)
-        row = rows.setdefault((result["configuration"], result["how"]), collections.Counter(seeds=set()))
-        row["seeds"].add(result["seed"])
+        row = rows.setdefault((result["configuration"], result["how"], result["server"]), collections.Counter())
+        # A cut has two outcomes, a kill has one; they stand one after the other.
+        row["cuts"] += result["seed"] != row["last"]
+        row["last"] = result["seed"]
         row["outcomes"] += 1
         row["lost"] += result["wrong"] is not None
         for name in ("interrupted", "torn"):
             row[name] += result.get(name, 0)
-    print("| configuration | how | cuts | outcomes | interrupted | torn of them | outcomes that lost something |")
-    print("|---|---|---|---|---|---|---|")
-    for (name, how), row in rows.items():
-        print(f"| {name} | {how} | {len(row['seeds'])} | {row['outcomes']} | {row['interrupted']} | {row['torn']} | "
-              f"{row['lost']} |")  # fmt: skip
+    print("| configuration | how | server | cuts | outcomes | interrupted | torn of them | that lost something |")
+    print("|---|---|---|---|---|---|---|---|")
+    for (name, how, server), row in rows.items():
+        print(f"| {name} | {how} | {server} | {row['cuts']} | {row['outcomes']} | {row['interrupted']} | "
+              f"{row['torn']} | {row['lost']} |")  # fmt: skip
 
 
 def at_least_one(text):

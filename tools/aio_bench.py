@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 import mtr
-from common import BUILD, Failure, Skip, main, say
+from common import BUILD, DIES_WITH_US, Failure, Skip, locked, main, say
 
 THREADS = 64
 DEPTHS = (256, 1024, 4096)
@@ -31,7 +31,9 @@ RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_contexts=
 def build(tree):
     folder = BUILD / tree / "release"
     command = ["cmake", "--build", str(folder), "--target", "aio_bench"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    # As tools/build.py: one at a time works in a folder.
+    with locked("build-stock" if tree == "stock" else "build-release"):
+        result = subprocess.run([*DIES_WITH_US, *command], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"aio_bench cannot be built on {tree}:\n{result.stdout[-2000:]}{result.stderr[-500:]}")
     return folder / "runtime_output_directory/aio_bench"

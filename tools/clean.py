@@ -15,7 +15,7 @@ from pathlib import Path
 
 import upstream
 from common import BUILD, Failure, main
-from patchqueue import EXPORTED
+from patchqueue import is_as_exported
 from resources import is_below, loops_below, mounts_below
 
 
@@ -31,13 +31,19 @@ def programs_at_work(top):
 def check_edits():
     """Fail if something in build/ is somebody's work: an edit of patches that was not exported, or of a source tree."""
     for edit in sorted(BUILD.glob("patch-edit*")):
-        if edit.is_dir() and not (edit / EXPORTED).exists():
-            raise Failure(f"{edit} is an edit of the patches: export it (make patch-export), or move it out of {BUILD}")
+        if edit.name == "patch-edit.new":
+            # Of a make patch-edit that was killed: it is no edit yet.
+            continue
+        if edit.is_dir() and not is_as_exported(edit):
+            raise Failure(f"{edit} has changes of the patches that are not exported: export them (make patch-export), "
+                          f"or move it out of {BUILD}")  # fmt: skip
     for tree in (upstream.Tree("stock"), upstream.Tree("fork")):
         tree.check_not_edited()
 
 
 def clean(only_sources=False):
+    if BUILD.is_symlink():
+        raise Failure(f"{BUILD} is a link to {os.readlink(BUILD)}, which may have files of others: remove it yourself")
     if not BUILD.exists():
         return
     with contextlib.ExitStack() as stack:

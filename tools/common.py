@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ PATCHES = REPO / "patches"
 # Before a command: it does not outlive this process, however that ends. setpriv is part of util-linux.
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 # The same of a command that has something to set back when it ends.
+SYSBENCH_SCRIPTS = Path("/usr/share/sysbench")
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
@@ -186,6 +188,17 @@ def check_path(path):
                       f"{' '.join(map(repr, found))}; use another path, of letters, digits and ._+-")  # fmt: skip
 
 
+def check_own(path):
+    """Fail if another user made, or can change, what is at a path: what we start there would be theirs."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise Failure(f"{path} is a link, belongs to another user, or can be changed by others: chown it, chmod go-w "
+                      "it, or name another place")  # fmt: skip
+
+
 def need_space(directory, needed_bytes, purpose):
     """Fail before anything is written if the file system of directory has less than needed_bytes free."""
     status = os.statvfs(directory)
@@ -213,6 +226,12 @@ def client_command(client, socket, *options, defaults=None):
     else:
         begin = ["env", f"MYSQL_TEST_LOGIN_FILE={os.devnull}", *begin]
     return [*map(str, begin), "--protocol=SOCKET", f"--socket={socket}", *options]
+
+
+def sysbench_environment():
+    """The environment of a sysbench, which takes its own scripts from its own folder alone. Else it would execute what
+    the working directory, or LUA_PATH, has under their names."""
+    return os.environ | {"LUA_PATH": f"{SYSBENCH_SCRIPTS}/?.lua", "LUA_CPATH": ""}
 
 
 def error_log_tail(path, begin=0):

@@ -226,6 +226,8 @@ class Queue:
 
 def copy_files(tree, folder, names):
     for name in sorted(names):
+        if os.path.isabs(name) or ".." in Path(name).parts:
+            raise Failure(f"{name} is not a file of {tree}: name it from the tree's top")
         if not (tree / name).is_file():
             raise Failure(f"{name} is not a file of {tree}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -339,6 +341,10 @@ def check_edit():
         raise Failure(f"{place} has changes that are not committed")
     if git(EDIT, "rev-parse", "--quiet", "--verify", "refs/stash", check=False).returncode == 0:
         raise Failure(f"{place} has a stash: git stash pop, or git stash drop")
+    if lost := lost_commits(EDIT):
+        raise Failure(f"{place}: the branch queue does not have commit {lost[0][:9]}, which was made while HEAD was on "
+                      f"no branch: take it over (git cherry-pick {lost[0][:9]}), or drop it (git reflog expire "
+                      "--expire=now --all)")  # fmt: skip
     others = git(EDIT, "for-each-ref", f"--no-merged={QUEUE}", "--format=%(refname:short)", "refs/heads").stdout.split()
     if others:
         raise Failure(f"{place}: the branch queue does not have the commits of {', '.join(others)}: take them over "
@@ -356,6 +362,20 @@ def check_edit():
         raise Failure(f"{place}: the branch queue does not begin at the tag base")
     if merges := git(EDIT, "rev-list", "--merges", f"{BASE}..{QUEUE}").stdout.split():
         raise Failure(f"{place}: commit {merges[0][:9]} is a merge; a patch is a commit with one parent")
+
+
+def lost_commits(folder):
+    """The commits at which HEAD was on no branch when something else was checked out, and that no branch has."""
+    reflog = git(folder, "reflog", "show", "--format=%gs", "HEAD", check=False).stdout
+    left = re.findall(r"^checkout: moving from ([0-9a-f]{40,}) to ", reflog, re.MULTILINE)
+    return [commit for commit in left if not git(folder, "for-each-ref", f"--contains={commit}", "refs/heads").stdout]
+
+
+def is_as_exported(folder):
+    """Whether nothing was changed in an edit since it was exported, as in a shell that is still there."""
+    exported_file = folder / EXPORTED
+    return (exported_file.is_file() and commit_of(folder, "HEAD") == exported_file.read_text()
+            and not git(folder, "status", "--porcelain").stdout.strip() and not lost_commits(folder))  # fmt: skip
 
 
 def edited_patches():
@@ -406,7 +426,7 @@ def export(removed=()):
     write_whole(PATCHES / "series", new["series"])
     for name in gone:
         (PATCHES / name).unlink()
-    (EDIT / EXPORTED).touch()
+    write_whole(EDIT / EXPORTED, commit_of(EDIT, QUEUE))
     aside = EDIT.with_name(f"{EDIT.name}.{time.strftime('%Y%m%d-%H%M%S')}")
     EDIT.rename(aside)
     say(f"changed, of {len(new) - 1} patches: {', '.join(changed) or 'nothing'}; see the change with: git diff patches")

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from common import (
     BUILD,
+    DIES_WITH_US,
     REPO,
     Failure,
     check_path,
@@ -38,6 +39,7 @@ from common import (
     need_space,
     read_record,
     say,
+    sysbench_environment,
     write_whole,
 )  # fmt: skip
 
@@ -111,9 +113,11 @@ def process_is_ours(pid):
     """Whether pid is a running mysqld that was started with our configuration."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        # A client with the same configuration can have got the number of a server that was killed.
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return False
-    return f"--defaults-file={CONFIG}".encode() in command
+    return name == "mysqld" and f"--defaults-file={CONFIG}".encode() in command
 
 
 def running():
@@ -128,6 +132,8 @@ def running():
 def check_var():
     """Refuse a var/ that something else made; say what of ours is there."""
     check_path(VAR)
+    if VAR.resolve().is_relative_to(BUILD.resolve()):
+        raise Failure(f"SPILLWAY_VAR: {VAR} is below {BUILD}, which make clean removes: name another place")
     if not VAR.exists():
         return
     if not os.access(VAR, os.R_OK | os.W_OK | os.X_OK):
@@ -182,7 +188,7 @@ def initialise():
         command = [program("mysqld"), f"--defaults-file={CONFIG}", f"--datadir={fresh}", f"--init-file={accounts}",
                    "--initialize-insecure"]  # fmt: skip
         log_begin = error_log_size()
-        failed = subprocess.run(command, check=False).returncode != 0
+        failed = subprocess.run([*DIES_WITH_US, *command], check=False).returncode != 0
         accounts.unlink()
         if failed:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -379,17 +385,24 @@ def load(seconds):
         "sysbench", str(WORKLOAD), "--db-driver=mysql", f"--mysql-socket={setting('socket')}",
         f"--mysql-user={LOAD_USER}", f"--mysql-password={password}", f"--mysql-db={DATABASE}",
     ]  # fmt: skip
-    prepared = subprocess.run([*common, "prepare"], capture_output=True, text=True, check=False)
+    prepared = subprocess.run([*DIES_WITH_US, *common, "prepare"], env=sysbench_environment(), capture_output=True,
+                              text=True, check=False)  # fmt: skip
     if prepared.returncode != 0:
         raise Failure(f"sysbench could not prepare its tables: {prepared.stdout}{prepared.stderr}")
     say(f"load: {seconds} s of transactions with one INSERT into each of 12 tables, 32 connections")
     command = [*common, "--threads=32", f"--time={seconds}", "--report-interval=5", "run"]
     output = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        for line in process.stdout:
-            output.append(line)
-            if line.startswith("["):
-                print("  " + line.rstrip(), flush=True)
+    with subprocess.Popen([*DIES_WITH_US, *command], env=sysbench_environment(), stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
+        try:
+            for line in process.stdout:
+                output.append(line)
+                if line.startswith("["):
+                    print("  " + line.rstrip(), flush=True)
+        except BaseException:
+            # Leaving the context waits for its end.
+            process.kill()
+            raise
     found = re.search(r"transactions:\s+\d+\s+\(([\d.]+) per sec", "".join(output))
     events = re.search(r"total number of events:\s+(\d+)", "".join(output))
     elapsed = re.search(r"total time:\s+([\d.]+)s", "".join(output))

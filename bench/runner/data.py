@@ -8,10 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from common import BUILD, DIES_WITH_US, Failure, need_space, say
+from common import BUILD, DIES_WITH_US, SYSBENCH_SCRIPTS, Failure, check_own, need_space, say, sysbench_environment
 from filesystem import command
 from instance import DATABASE, INITIAL_OPTIONS, Instance
-from plan import SYSBENCH_SCRIPTS
 
 # Where data directories are and servers run: the disk below it is the one that is measured.
 BENCH = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench")))
@@ -68,8 +67,8 @@ def sysbench_command(script, instance, options):
 
 def run_sysbench(words, log, what):
     with open(log, "w") as file:
-        status = subprocess.run([*DIES_WITH_US, *words], stdout=file, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL, check=False).returncode  # fmt: skip
+        status = subprocess.run([*DIES_WITH_US, *words], env=sysbench_environment(), stdout=file,
+                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False).returncode  # fmt: skip
     # Where a thread of a parallel command fails, sysbench says so, and ends with status 0.
     if status != 0 or "FATAL: " in log.read_text(errors="replace"):
         raise Failure(f"{what} failed; {log}:\n{last_lines(log)}")
@@ -82,10 +81,11 @@ def last_lines(log, count=10):
 def load(loaded, program, options):
     """The folder of the loaded data directory, which is made if it is not there."""
     folder = loaded.folder
+    check_own(folder)
     if folder.exists():
         return folder / "data"
     say(f"loading the data of {loaded.workload.name} with {program.path}")
-    LOADED.mkdir(parents=True, exist_ok=True)
+    LOADED.mkdir(mode=0o700, parents=True, exist_ok=True)
     need_space(LOADED, 2 << 30, "loading a data directory")
     fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)

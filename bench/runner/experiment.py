@@ -20,7 +20,19 @@ import data
 import figures
 import filesystem
 import result
-from common import BUILD, DIES_WITH_US, REPO, Failure, Skip, flocked, read_record, say, sha256_of, write_whole
+from common import (
+    BUILD,
+    DIES_WITH_US,
+    REPO,
+    Failure,
+    Skip,
+    check_own,
+    flocked,
+    read_record,
+    say,
+    sha256_of,
+    write_whole,
+)
 from instance import Instance, identify
 from load import MEASURED, Load
 from plan import check_arrivals
@@ -88,7 +100,7 @@ def matched(path, pattern):
 
 def environment():
     """What a figure depends on and no plan says."""
-    git = ["git", "-C", str(REPO)]
+    git = ["git", "-c", "safe.directory=*", "-C", str(REPO)]
     return {
         "date": time.strftime("%Y-%m-%d %H:%M %z"),
         "commit": first_line(*git, "describe", "--always", "--abbrev=40", "--dirty= and changes"),
@@ -127,8 +139,11 @@ def throttled(device, process_id, place):
 
 
 def make_work():
-    """Make the folder that each run empties. One that has files is to be known to be for that."""
+    """Make the folder that each run empties. One that has files is to be known to be for that, and what servers are
+    started on is to be ours alone."""
     marker = data.BENCH / "made-by-spillway"
+    for path in (data.BENCH, WORK, data.LOADED):
+        check_own(path)
     if data.BENCH != BUILD / "bench" and not marker.exists() and WORK.exists() and any(WORK.iterdir()):
         raise Failure(f"SPILLWAY_BENCH: {WORK} has files and was not made by this command, which empties it: "
                       "name another folder")  # fmt: skip

@@ -5,8 +5,7 @@ import subprocess
 
 import data
 import figures
-from common import DIES_WITH_US, REPO, Failure
-from plan import SYSBENCH_SCRIPTS
+from common import DIES_WITH_US, REPO, SYSBENCH_SCRIPTS, Failure, sysbench_environment
 
 MEASURED = REPO / "bench/measured.lua"
 
@@ -25,7 +24,7 @@ class Load:
             "burst_length": run.workload.burst_length_s,
         }  # fmt: skip
         self.command = [*DIES_WITH_US, *data.sysbench_command(MEASURED, instance, options), "run"]
-        self.environment = os.environ | {"SPILLWAY_WORKLOAD": script_for_lua(run.workload.script)}
+        self.environment = sysbench_environment() | {"SPILLWAY_WORKLOAD": script_for_lua(run.workload.script)}
 
     def __enter__(self):
         self.waits.mkdir(parents=True)

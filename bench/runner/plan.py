@@ -7,13 +7,12 @@ import tomllib
 from pathlib import Path
 
 from block_throttle import Limits
-from common import BUILD, REPO, Failure
+from common import BUILD, REPO, SYSBENCH_SCRIPTS, Failure
 from filesystem import KINDS
 
 WORKLOADS = REPO / "bench/workloads"
 DEVICES = REPO / "bench/devices.toml"
 # Where Debian's package has them.
-SYSBENCH_SCRIPTS = Path("/usr/share/sysbench")
 BUILT = {
     "fork": BUILD / "fork/release/runtime_output_directory/mysqld",
     "stock": BUILD / "stock/release/runtime_output_directory/mysqld",

@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 import bench_modules
+import common
 import figures
 
 MEASURED = bench_modules.BENCH / "measured.lua"
@@ -38,6 +39,15 @@ class Measured(unittest.TestCase):
         self.end_us = time.monotonic() * 1e6
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return [figures.read_records((self.folder / str(i)).read_bytes()) for i in range(threads)]
+
+    def test_scripts_of_others_are_not_run(self):
+        """sysbench looks for its own scripts in the working directory first."""
+        (self.folder / "oltp_common.lua").write_text('print("of others")')
+        command = ["sysbench", str(common.SYSBENCH_SCRIPTS / "oltp_write_only.lua"), "help"]
+        for environment, is_run in ((os.environ, True), (common.sysbench_environment(), False)):
+            result = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True,
+                                    check=False)  # fmt: skip
+            self.assertEqual("of others" in result.stdout, is_run, result)
 
     def test_times_and_kinds(self):
         script = """

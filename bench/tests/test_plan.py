@@ -295,7 +295,17 @@ class Folder(unittest.TestCase):
             with self.assertRaisesRegex(Failure, "was not made by this command"):
                 experiment.make_work()
             (self.folder / "made-by-spillway").touch()
-            experiment.make_work()
+            with mock.patch.object(experiment.data, "LOADED", self.folder / "loaded"):
+                experiment.make_work()
+                # What others can change has a server of theirs in it, which we would start.
+                (self.folder / "loaded").mkdir()
+                (self.folder / "loaded").chmod(0o777)
+                with self.assertRaisesRegex(Failure, "can be changed by others"):
+                    experiment.make_work()
+                (self.folder / "loaded").rmdir()
+                (self.folder / "loaded").symlink_to(self.folder / "work")
+                with self.assertRaisesRegex(Failure, "is a link"):
+                    experiment.make_work()
 
     def test_changed_while_it_runs(self):
         one = self.experiment()

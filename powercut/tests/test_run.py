@@ -1,7 +1,11 @@
 """What a run of cuts does with what comes of them; without a server."""
 
+import contextlib
 import io
+import json
+import struct
 import sys
+import tempfile
 import types
 import unittest
 from pathlib import Path
@@ -53,6 +57,36 @@ class Run(unittest.TestCase):
         with self.assertRaisesRegex(powercut.Failure, "stopped after 2 of 5"):
             self.run_cuts("never", stop)
         self.assertEqual(self.seeds, [1, 2])
+
+
+class Report(unittest.TestCase):
+    def test_servers_and_repetitions_are_told_apart(self):
+        """The same seed of another server, or of a later run, is another cut."""
+        def outcome(server, seed, wrong=None):
+            return json.dumps({"configuration": "ext4", "how": "cut", "server": server, "seed": seed, "wrong": wrong,
+                               "interrupted": 3, "torn": 1})  # fmt: skip
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "outcomes.jsonl"
+            # Two cuts of a, the second of which lost something; two of b; seed 1 of b again.
+            lines = [outcome("a", 1), outcome("a", 1), outcome("a", 2, "lost"), outcome("a", 2),
+                     outcome("b", 1), outcome("b", 1), outcome("b", 2), outcome("b", 2), outcome("b", 1)]  # fmt: skip
+            file.write_text("\n".join(lines) + "\n")
+            with contextlib.redirect_stdout(io.StringIO()) as text:
+                powercut.report(types.SimpleNamespace(files=[file]))
+        self.assertEqual(text.getvalue().splitlines()[2:],
+                         ["| ext4 | cut | a | 2 | 4 | 12 | 4 | 1 |", "| ext4 | cut | b | 3 | 5 | 15 | 5 | 0 |"])
+
+
+class Load(unittest.TestCase):
+    def test_a_cut_without_transfers_is_no_cut(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(powercut, "COUNTER_SECONDS", 0.1):
+            cases = types.SimpleNamespace(name="ext4", places=Path(folder), folder=Path(folder))
+            (cases.folder / "load.log").write_text("FATAL: no server")
+            with self.assertRaisesRegex(powercut.Failure, "no transfer is acknowledged.*\n.*no server"):
+                powercut.Cases.wait_for_transfers(cases)
+            (cases.places / "1").write_bytes(struct.pack("d", 1.0))
+            powercut.Cases.wait_for_transfers(cases)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import clean
 import common
 from common import Failure
+from patchqueue import EXPORTED
 
 
 class Clean(unittest.TestCase):
@@ -83,8 +84,31 @@ class Clean(unittest.TestCase):
             (self.build / name / ".git").mkdir(parents=True)
             with self.assertRaisesRegex(Failure, "make patch-export"):
                 clean.clean()
-            (self.build / name / clean.EXPORTED).touch()
+            git = ["git", "-c", "user.name=a", "-c", "user.email=a@a", "-C", str(self.build / name)]
+            for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message=base"]):
+                subprocess.run([*git, *command], check=True)
+            head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+            (self.build / name / EXPORTED).write_text(head.strip())
+            # A shell that was there when the edit was exported goes on in it.
+            (self.build / name / "new").write_text("work")
+            with self.assertRaisesRegex(Failure, "not exported"):
+                clean.clean()
+            (self.build / name / "new").unlink()
+            subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message=work"], check=True)
+            with self.assertRaisesRegex(Failure, "not exported"):
+                clean.clean()
+            subprocess.run([*git, "reset", "--quiet", "--hard", "HEAD~"], check=True)
+        (self.build / "patch-edit.new").mkdir()
         clean.clean()
+
+    def test_link(self):
+        """build/ can be on another disk, beside the files of others."""
+        moved = self.build.with_name("moved")
+        self.build.rename(moved)
+        self.build.symlink_to(moved)
+        with self.assertRaisesRegex(Failure, "is a link"):
+            clean.clean()
+        self.assertTrue((moved / "fork/source").exists())
 
     def test_edit_of_a_source_tree(self):
         tree = clean.upstream.Tree("fork")

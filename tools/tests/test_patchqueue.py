@@ -337,6 +337,20 @@ class Edit(Folders):
         self.commit("fix", folder=self.folder / "worktree")
         self.refused_and_kept("does not have the commits of mine")
 
+    def test_commit_on_no_branch(self):
+        patchqueue.edit([])
+        patchqueue.git(self.edit, "checkout", "--quiet", "--detach")
+        self.commit("fix")
+        patchqueue.git(self.edit, "checkout", "--quiet", "queue")
+        self.refused_and_kept("HEAD was on no branch", "cherry-pick")
+        patchqueue.git(self.edit, "reflog", "expire", "--expire=now", "--all")
+        patchqueue.export()
+
+    def test_file_outside_of_the_tree(self):
+        """It would be overwritten where the edit is made."""
+        for name in ("../../README.md", str(self.tree / UPSTREAM)):
+            self.refused(lambda name=name: patchqueue.edit([name]), "name it from the tree's top")
+
     def test_base_that_was_moved(self):
         patchqueue.edit([])
         patchqueue.git(self.edit, "tag", "--force", "base", "queue")

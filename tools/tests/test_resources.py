@@ -61,7 +61,7 @@ class Resources(unittest.TestCase):
     @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts")
     def test_private_mounts(self):
         """What a tool mounts is not in the namespaces of others, whose copies would keep it busy."""
-        context = "(resources.keep_mounts_private(), resources.temporary_folder())[1]"
+        context = f"(resources.keep_mounts_private(), resources.temporary_folder({str(self.place)!r}))[1]"
         mount = "subprocess.run(['mount', '-t', 'tmpfs', 'none', place], check=True)"
         with self.tool(context, mount) as (process, place):
             self.assertTrue(place.exists())
