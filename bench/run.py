@@ -4,24 +4,36 @@
     run.py run PLAN       carry out a plan and write its report; the same command goes on after an interruption
     run.py show PLAN      what a plan would run
     run.py report FOLDER  write the report of a folder of results, as far as it has come
+    run.py report FILE    write the reports of a kept result (bench/results/PLAN/DEVICE.json) to build/bench/reports
+    run.py keep FOLDER    take the result of a folder over to bench/results
+    run.py index          write bench/results/README.md from the results
+    run.py picture        draw README.md's picture from the result that it names
 
 The interpreter is Debian's, whose package python3-matplotlib draws the plots.
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "runner"))
-from common import Failure, main, say
+import kept
+from common import REPO, Failure, main, say, write_whole
 from experiment import RESULTS, Experiment, options_of
 from plan import read_plan
 from resources import keep_mounts_private
 
+# Of README.md: a device that is limited to 1,500 I/Os and 30 MB a second, and clients that commit as fast as they can.
+PICTURE_RESULT, PICTURE_WORKLOAD = "ahead-flushing/cloud-volume.json", "tpcc"
+PICTURE_TITLE = "tpcc, 1,500 I/Os and 30 MB/s; thin: each second, thick: mean of 5 s"
+PICTURE_SERVERS = {"stock-tuned": "stock, innodb_io_capacity at the device's limit",
+                   "ahead": "Spillway, innodb_ahead_flushing = ON"}  # fmt: skip
+
 
 def run(arguments):
-    write_report = report_writer()
+    report = report_module()
     plan = read_plan(arguments.plan)
     keep_mounts_private()
     folder = arguments.output or RESULTS / arguments.plan.stem
@@ -33,16 +45,42 @@ def run(arguments):
             say(f"what is done is kept in {folder}; the same command goes on there; {sys.argv[0]} report {folder} "
                 "shows it")  # fmt: skip
         raise
-    write_report(folder)
+    report.write(folder)
 
 
-def report_writer():
+def report_module():
     """Needs the packages that draw plots, which nothing else does."""
     try:
-        from report import write
+        import report
     except ImportError as error:
         raise Failure(f"{error}: make packages; and let bench/run.py choose its interpreter") from error
-    return write
+    return report
+
+
+def write_report(arguments):
+    if arguments.path.suffix == ".json":
+        report_module().write_kept(arguments.path, RESULTS.parent / "reports")
+    else:
+        report_module().write(arguments.path)
+
+
+def keep(arguments):
+    kept.keep(json.loads((arguments.path / "result.json").read_text()), arguments.path.name)
+    index(arguments)
+
+
+def picture(_):
+    report_module()
+    import plots
+
+    runs = {run["server"]: run for run in kept.read(kept.KEPT / PICTURE_RESULT)[0]["runs"]
+            if run["workload"] == PICTURE_WORKLOAD}  # fmt: skip
+    plots.throughput(REPO / "docs/throughput.svg", PICTURE_TITLE,
+                     {label: runs[server] for server, label in PICTURE_SERVERS.items()})  # fmt: skip
+
+
+def index(_):
+    write_whole(kept.INDEX, kept.index())
 
 
 def show(arguments):
@@ -68,12 +106,13 @@ def command_line():
         "--without-device-models", action="store_true",
         help="where this machine allows no throttle or mount, go on with its disk as it is",
     )  # fmt: skip
-    commands.add_parser("report").add_argument("folder", type=Path)
+    for name in ("report", "keep"):
+        commands.add_parser(name).add_argument("path", type=Path)
+    for name in ("index", "picture"):
+        commands.add_parser(name)
     arguments = parser.parse_args()
-    if arguments.command == "report":
-        report_writer()(arguments.folder)
-    else:
-        {"run": run, "show": show}[arguments.command](arguments)
+    {"run": run, "show": show, "report": write_report, "keep": keep, "index": index,
+     "picture": picture}[arguments.command](arguments)  # fmt: skip
 
 
 if __name__ == "__main__":

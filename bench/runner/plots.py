@@ -113,6 +113,25 @@ def timeline(path, title, by_server):
     save(figure, path, len(by_server))
 
 
+def throughput(path, title, by_label):
+    """One panel, as SVG: transactions per second of one run of each server. The same bytes for the same runs."""
+    matplotlib.rcParams["svg.hashsalt"] = title
+    figure, axes = pyplot.subplots(figsize=(8, 2.8), constrained_layout=True)
+    for (label, run), colour in zip(by_label.items(), itertools.cycle(COLOURS), strict=False):
+        means = {"series": run["series"] | {THROUGHPUT: smoothed(run["series"][THROUGHPUT])}}
+        draw_line(axes, run, THROUGHPUT, 1, color=colour, linewidth=0.8, alpha=0.6)
+        draw_line(axes, means, THROUGHPUT, 1, color=colour, linewidth=2.2, label=label)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("transactions/s")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right", fontsize=9)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
 def percentiles(path, title, by_server):
     figure, axes = pyplot.subplots(figsize=(8, 4), constrained_layout=True)
     shift = 0.12

@@ -361,53 +361,71 @@ def overall_text(sections, most_steal_pct):
     return "".join(found)
 
 
-def write(folder):
-    """Write report.html, result.json and the plots of a folder of results."""
+def collect(folder):
+    """What a folder of results has so far, as result.json has it."""
     if not (folder / "plan.toml").exists():
         raise Failure(f"{folder} is no folder of results: there is no plan.toml in it")
-    plan_text = (folder / "plan.toml").read_text()
-    plan = tomllib.loads(plan_text)
-    devices = read_json(folder / "made-with.json")["devices"]
+    plan = tomllib.loads((folder / "plan.toml").read_text())
     runs = [read_run(path) for path in sorted(folder.glob("runs/*/run.json"))]
     if not all("settings" in run for run in runs):
         raise Failure(f"{folder} was made by an earlier version of this tool, whose figures were others")
     if not runs:
         raise Failure(f"{folder} has no run that is done")
+    discarded = folder / "discarded.json"
+    return {
+        "title": plan["title"], "plan": plan, "environment": read_json(folder / "environment.json"),
+        "devices": read_json(folder / "made-with.json")["devices"],
+        "comparisons": [{"device": device, "workload": workload, "figures": comparison.compare(by_server)}
+                        for device, workload, by_server in comparison.comparisons(plan, runs)],
+        "runs": rounded([without_zeros(run) for run in runs], 4),
+        "discarded": read_json(discarded) if discarded.exists() else [],
+    }  # fmt: skip
+
+
+def write_page(result, folder):
+    """Write report.html and the plots of a result into a folder."""
+    plan, runs = result["plan"], result["runs"]
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
-    environment = read_json(folder / "environment.json")
     most_steal_pct = plan["run"].get("max_steal_pct", DEFAULT_MAX_STEAL_PCT)
     compared = [(*one, comparison.compare(one[2])) for one in comparison.comparisons(plan, runs)]
-    sections = [section(folder, devices[device], *of_device) for device, *of_device in compared]
-    discarded_path = folder / "discarded.json"
-    discarded = read_json(discarded_path) if discarded_path.exists() else []
+    sections = [section(folder, result["devices"][device], *of_device) for device, *of_device in compared]
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
     least = comparison.LEAST_REPETITIONS
     verdict = ("A ratio in bold type lies outside of that noise in every repetition."
                if plan["run"]["repetitions"] >= least else
                f"With fewer than {least} repetitions no single ratio is called a difference: of equal servers many "
                "would lie outside of that noise by chance.")  # fmt: skip
+    plan_text = json.dumps(plan, indent=2)
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
-<p>Figures are medians of the repetitions, with the least and the greatest; a ratio is of the runs of one
-repetition, which followed one another, the first server first. Noise is what the first server's own repetitions come
-to, over their median. {verdict}
-What is expected of a second is the mean or, in an open loop, what was due. Response times are from when a transaction
+<p>Figures are medians of the repetitions, with minimum and maximum. A ratio is of the runs of one repetition, which
+followed one another, the first server first. Noise is the spread of the first server's own repetitions around their
+median. {verdict}
+What is expected of a second is the mean or, in an open loop, what was due. Response times count from when a transaction
 began or, in an open loop, was due.</p>
 {glance_table(compared, plan["servers"]) if len(compared) > 1 else ""}
 {overall_text([by_server for _, _, by_server, _ in compared], most_steal_pct)}
 {"".join(sections)}
-{discarded_table(discarded)}
+{discarded_table(result["discarded"])}
 <h2>Plan</h2><details><summary>{html.escape(plan["title"])}</summary><pre>{html.escape(plan_text)}</pre></details>
-<h2>Environment</h2>{table([], [[name, html.escape(str(value))] for name, value in environment.items()])}</body></html>
+<h2>Environment</h2>
+{table([], [[name, html.escape(str(value))] for name, value in result["environment"].items()])}</body></html>
 """
     (folder / "report.html").write_text(page)
-    found = {
-        "title": plan["title"], "plan": plan, "environment": environment, "devices": devices,
-        "comparisons": [{"device": device, "workload": workload, "figures": found}
-                        for device, workload, _, found in compared],
-        "runs": rounded([without_zeros(run) for run in runs], 4),
-        "discarded": discarded,
-    }  # fmt: skip
-    (folder / "result.json").write_text(json.dumps(rounded(found, 6), separators=(",", ":")) + "\n")
     say(f"report: {folder / 'report.html'}")
+
+
+def write(folder):
+    """Write report.html, result.json and the plots of a folder of results."""
+    result = collect(folder)
+    (folder / "result.json").write_text(json.dumps(rounded(result, 6), separators=(",", ":")) + "\n")
+    write_page(result, folder)
+
+
+def write_kept(file, top):
+    """Write the reports of a kept result, one folder for each of its parts."""
+    for number, result in enumerate(read_json(file), start=1):
+        folder = top / file.parent.name / f"{file.stem}-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_page(result, folder)

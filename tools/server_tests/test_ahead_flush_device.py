@@ -26,7 +26,7 @@ OPTIONS = (
 )
 SECONDS = 60
 SESSIONS = 4
-NO_DEVICE = "innodb_ahead_flushing_device=UTIL is without effect"
+NO_DEVICE = "innodb_ahead_flushing_device = UTIL has no effect"
 SETUP = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(3000) NOT NULL) CHARSET latin1;

@@ -166,17 +166,18 @@ class AtomicWrites(Servers):
             self.skipTest("ext4 claims nothing on this kernel")
         self.assertEqual(units, [0, 0])
         scratch = self.server(ext4)
-        why = "its storage does not write whole pages of that size"
-        ends = {"OFF": ". AUTO uses the doublewrite buffer for it, if innodb_doublewrite is ON.",
-                "ON": ". AUTO uses the doublewrite buffer for it."}  # fmt: skip
+        why = "the storage does not write 16 KiB atomically"
+        ends = {"OFF": ". Set innodb_use_atomic_writes = AUTO to use the doublewrite buffer for it, together with "
+                       "innodb_doublewrite = ON.",
+                "ON": ". Set innodb_use_atomic_writes = AUTO to use the doublewrite buffer for it."}  # fmt: skip
         for doublewrite, end in ends.items():
             log = self.assert_does_not_start(scratch, ON, f"--innodb-doublewrite={doublewrite}")
-            self.assertIn(f"would not be written whole: {why}{end}\n", log)
+            self.assertIn(f"would not be written atomically: {why}{end}\n", log)
         scratch.start(FORK, AUTO)
         scratch.sql(FILL)
         self.check(scratch)
-        means = scratch.sql("SELECT DISTINCT means, reason FROM information_schema.innodb_atomic_write_files")
-        self.assertEqual(means.strip().split("\t"), ["doublewrite", why])
+        method = scratch.sql("SELECT DISTINCT method, reason FROM information_schema.innodb_atomic_write_files")
+        self.assertEqual(method.strip().split("\t"), ["doublewrite", why])
 
     def test_on(self):
         """XFS copies each page. What cannot is refused; what needs the doublewrite buffer has it."""
@@ -196,15 +197,15 @@ class AtomicWrites(Servers):
         self.assertGreater(status["atomic_write_pages_rwf_copy"], 20)
         self.assertEqual(status["atomic_write_pages_rwf_copy"], status["atomic_write_doublewrite_avoided"])
         monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
-        self.assertRegex(monitor, r"RWF_ATOMIC, by copy on write +\d+ +\d+")
+        self.assertRegex(monitor, r"  copy on write with RWF_ATOMIC +\d+ +\d+")
         log = scratch.log.read_text()
-        self.assertEqual(log.count("made whole by RWF_ATOMIC, by copy on write"), 1)
-        self.assertIn("innodb_flush_method is O_DIRECT", log)
+        self.assertEqual(log.count("torn-page protection by copy on write with RWF_ATOMIC"), 1)
+        self.assertIn("the server changed innodb_flush_method to O_DIRECT", log)
 
         # Where nothing is written whole, and a page that is smaller than a block: refused, and nothing is left.
         result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{ext4}'")
         self.assertRegex(result.stderr, REFUSED)
-        self.assertIn("its storage does not write whole pages of that size", scratch.log.read_text())
+        self.assertIn("the storage does not write 16 KiB atomically", scratch.log.read_text())
         self.assertEqual(list(ext4.rglob("*.ibd")), [])
         result = scratch.client("CREATE TABLE d.u (a INT) ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 1")
         self.assertRegex(result.stderr, REFUSED)
@@ -218,9 +219,9 @@ class AtomicWrites(Servers):
         scratch.sql("CREATE TABLE d.c (id INT PRIMARY KEY, a CHAR(250) NOT NULL) COMPRESSION = 'zlib';"
                     "INSERT INTO d.c SELECT * FROM d.t;")  # fmt: skip
         self.flush(scratch, "c")
-        self.assertEqual(scratch.sql("SELECT means, reason FROM information_schema.innodb_atomic_write_files"
+        self.assertEqual(scratch.sql("SELECT method, reason FROM information_schema.innodb_atomic_write_files"
                                      " WHERE path = './d/c.ibd'").split("\t"),
-                         ["doublewrite", "it is page-compressed"])  # fmt: skip
+                         ["doublewrite", "the table is page-compressed"])  # fmt: skip
         status = self.status(scratch)
         self.assertGreater(status["dblwr_pages_written"], 0)
         self.assertGreaterEqual(status["atomic_write_page_compressed"], status["dblwr_pages_written"])
@@ -263,7 +264,8 @@ class AtomicWrites(Servers):
         with self.assertRaises(AssertionError):
             scratch.start(FORK, ON, other)
         self.assertIsNotNone(scratch.process.poll())
-        self.assertIn("Start it with AUTO, or with that file on storage", scratch.log.read_text()[begin:])
+        self.assertIn("Restart it with innodb_use_atomic_writes = AUTO, or move the file to storage",
+                      scratch.log.read_text()[begin:])  # fmt: skip
         scratch.start(FORK, AUTO, other)
         self.assertEqual(scratch.sql("SELECT SUM(a) FROM d.e"), "3")
         scratch.sql("DROP TABLE d.e")
@@ -367,20 +369,20 @@ class AtomicWrites(Servers):
         self.assertGreaterEqual(status["atomic_write_pages_ioctl"], 16)
         self.assertGreater(status["dblwr_pages_written"], before["dblwr_pages_written"])
         monitor = scratch.sql("SHOW ENGINE INNODB STATUS").replace("\\n", "\n")
-        kept = re.findall(r"^  (\S+): the doublewrite buffer", monitor, re.MULTILINE)
+        kept = re.findall(r"^  (\S+): doublewrite buffer", monitor, re.MULTILINE)
         self.assertIn("./d/t.ibd", kept)
         self.assertFalse([path for path in kept if path.endswith("u.ibd")])
-        self.assertRegex(monitor, r"u\.ibd: directFS's ioctl\n")
-        means = dict(row.split("\t") for row in scratch.sql(
-            "SELECT SUBSTRING_INDEX(path, '/', -1), means FROM information_schema.innodb_atomic_write_files"
+        self.assertRegex(monitor, r"u\.ibd: directFS ioctl\n")
+        method = dict(row.split("\t") for row in scratch.sql(
+            "SELECT SUBSTRING_INDEX(path, '/', -1), method FROM information_schema.innodb_atomic_write_files"
             " WHERE path LIKE '%/d/%'").splitlines())  # fmt: skip
-        self.assertEqual(means, {"t.ibd": "doublewrite", "u.ibd": "ioctl"})
-        self.assertIn(f"that did as they are page-compressed 0; files opened that are not written whole "
-                      f"{status['atomic_write_fallbacks']}", monitor)  # fmt: skip
+        self.assertEqual(method, {"t.ibd": "doublewrite", "u.ibd": "ioctl"})
+        self.assertIn(f" bypassed it, 0 page-compressed pages did not; {status['atomic_write_fallbacks']} files opened "
+                      "without atomic writes\n", monitor)  # fmt: skip
         # Of each file system once, with the default verbosity.
         log = scratch.log.read_text()
-        self.assertEqual(log.count("made whole by directFS's ioctl"), 1)
-        kept = "made whole by the doublewrite buffer, as its storage does not write whole pages of that size"
+        self.assertEqual(log.count("torn-page protection by the directFS ioctl, doublewrite buffer bypassed."), 1)
+        kept = "torn-page protection: doublewrite buffer (the storage does not write 16 KiB atomically)"
         self.assertEqual(log.count(kept), 1)
         scratch.end(signal.SIGKILL)
         self.assertIn("cannot be used", self.assert_does_not_start(scratch, ON, *options))
@@ -442,24 +444,25 @@ class AtomicWrites(Servers):
             begin = scratch.log.stat().st_size
             scratch.start(FORK, AUTO, f"--innodb-doublewrite={mode}")
             log = scratch.log.read_text()[begin:]
-            self.assertIn(f"[Warning] [MY-010000] [InnoDB] innodb_doublewrite = {mode}: where", re.sub(
-                r"MY-\d+", "MY-010000", log))  # fmt: skip
-            self.assertIn(f"made whole by nothing (innodb_doublewrite is {mode})", log)
+            self.assertIn(f"[Warning] [MY-010000] [InnoDB] innodb_doublewrite = {mode}: torn pages cannot be repaired "
+                          "in files on storage", re.sub(r"MY-\d+", "MY-010000", log))  # fmt: skip
+            self.assertIn(f"torn-page protection: none with innodb_doublewrite = {mode} (", log)
             monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
-            self.assertRegex(monitor, f"ibdata1: nothing .innodb_doublewrite is {mode}., as its storage")
-            self.assertNotIn("the doublewrite buffer   ", monitor)
-            means = scratch.sql("SELECT DISTINCT means FROM information_schema.innodb_atomic_write_files")
-            self.assertEqual(means, "none")
+            self.assertIn(f"ibdata1: none with innodb_doublewrite = {mode} (the storage", monitor)
+            self.assertNotIn("doublewrite buffer   ", monitor)
+            method = scratch.sql("SELECT DISTINCT method FROM information_schema.innodb_atomic_write_files")
+            self.assertEqual(method, "none")
             self.assertEqual(scratch.end(), 0)
         # In use, and said so from then on.
         scratch.start(FORK, AUTO)
-        self.assertIn("ibdata1: the doublewrite buffer, as", scratch.sql("SHOW ENGINE INNODB STATUS"))
+        self.assertIn("ibdata1: doublewrite buffer (", scratch.sql("SHOW ENGINE INNODB STATUS"))
         scratch.sql("SET GLOBAL innodb_doublewrite = DETECT_ONLY")
-        self.assertIn("ibdata1: nothing (innodb_doublewrite is DETECT", scratch.sql("SHOW ENGINE INNODB STATUS"))
+        self.assertIn("ibdata1: none with innodb_doublewrite = DETECT_ONLY (", scratch.sql("SHOW ENGINE INNODB STATUS"))
         self.assertEqual(scratch.end(), 0)
         begin = scratch.log.stat().st_size
         scratch.start(FORK, AUTO, "--innodb-read-only")
-        self.assertIn("a read-only server writes no data files", scratch.log.read_text()[begin:])
+        self.assertIn("innodb_use_atomic_writes is ignored: a read-only server does not write data files.",
+                      scratch.log.read_text()[begin:])  # fmt: skip
         self.assertEqual(scratch.end(), 0)
 
     def test_not_synced(self):
@@ -472,16 +475,16 @@ class AtomicWrites(Servers):
                     "FLUSH TABLES d.u FOR EXPORT")  # fmt: skip
         self.assertEqual(scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate").split(),
                          ["O_DIRECT_NO_FSYNC", "0"])  # fmt: skip
-        self.assertIn("innodb_use_fallocate is OFF", scratch.log.read_text())
+        self.assertIn("The server changed innodb_use_fallocate to OFF", scratch.log.read_text())
         self.assertEqual(self.status(scratch)["atomic_write_files_ioctl"], 0)
-        self.assertIn("u.ibd: the doublewrite buffer, as with this flush method InnoDB does not sync data files",
+        self.assertIn("u.ibd: doublewrite buffer (InnoDB does not sync data files with this innodb_flush_method)",
                       scratch.sql("SHOW ENGINE INNODB STATUS"))  # fmt: skip
         self.assertEqual(scratch.end(), 0)
         # ON makes it O_DIRECT, also where copies are made.
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON, no_fsync)
         self.assertEqual(scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate").split(), ["O_DIRECT", "1"])
-        self.assertIn("innodb_flush_method is O_DIRECT instead, as what a file", scratch.log.read_text())
+        self.assertIn("the server changed innodb_flush_method to O_DIRECT because a file", scratch.log.read_text())
         self.assertEqual(scratch.end(), 0)
 
     def test_no_direct_io(self):
@@ -494,7 +497,7 @@ class AtomicWrites(Servers):
         scratch.sql(FILL)
         result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{folder}'")
         self.assertRegex(result.stderr, REFUSED)
-        self.assertIn("it is not open for direct I/O", scratch.log.read_text())
+        self.assertIn("the file is not open for direct I/O", scratch.log.read_text())
         self.assertEqual(scratch.end(), 0)
 
     def test_flag_without_effect(self):
@@ -509,15 +512,15 @@ class AtomicWrites(Servers):
                 subprocess.run(["debugfs", "-w", "-R", command, image], check=True, capture_output=True)
             folder = place / "mount"
             folder.mkdir()
-            for option, means in (("delalloc", "doublewrite"), ("nodelalloc", "fs")):
+            for option, method in (("delalloc", "doublewrite"), ("nodelalloc", "fs")):
                 subprocess.run(["mount", "-o", f"loop,{option}", image, folder], check=True)
                 try:
                     options = ["--innodb-page-size=4096", AUTO, "--innodb-use-atomic-writes-fs=ON"]
                     with Scratch(str(folder / "j")) as scratch:
                         subprocess.run([*scratch.options(FORK), *options, "--initialize-insecure"], check=True)
                         scratch.start(FORK, *options)
-                        found = scratch.sql("SELECT DISTINCT means FROM information_schema.innodb_atomic_write_files")
-                        self.assertEqual(found, means)
+                        found = scratch.sql("SELECT DISTINCT method FROM information_schema.innodb_atomic_write_files")
+                        self.assertEqual(found, method)
                         self.assertEqual(scratch.end(), 0)
                 finally:
                     subprocess.run(["umount", folder], check=True)
@@ -538,7 +541,8 @@ class AtomicWrites(Servers):
         scratch.sql("UPDATE d.t SET a = 'b'; FLUSH TABLES d.t FOR EXPORT")
         scratch.client("UPDATE d.u SET a = UUID(); FLUSH TABLES d.u FOR EXPORT")
         self.assertEqual(scratch.process.wait(30), ABORTED)
-        self.assertRegex(scratch.log.read_text()[begin:], r"u\.ibd' was .*the kernel has written a part of it")
+        self.assertRegex(scratch.log.read_text()[begin:],
+                         r"u\.ibd' was not written atomically: the kernel wrote only a part of it")  # fmt: skip
 
     def test_closed_files(self):
         """What is known of a file is known while it is open. Pages of files that were closed meanwhile, or were not
@@ -547,7 +551,7 @@ class AtomicWrites(Servers):
                  (AUTO, filesystem.DIRECTFS, "ioctl", ("OFF", "ON")))  # fmt: skip
         faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1"}
         few = f"--innodb-open-files={N_TABLES // 4}"
-        for setting, kind, means, modes in cases:
+        for setting, kind, method, modes in cases:
             whole = self.mount(kind)
             # directFS has no sockets; the tables alone are there.
             scratch = self.server(whole if setting == ON else self.mount("ext4"))
@@ -571,7 +575,7 @@ class AtomicWrites(Servers):
                     scratch.sql("".join(f"UPDATE d.t{number} SET a = a + 1;" for number in range(N_TABLES)))
                     self.flush(scratch, "t")
                     status = self.status(scratch)
-                    self.assertGreaterEqual(status[f"atomic_write_pages_{means}"], N_TABLES)
+                    self.assertGreaterEqual(status[f"atomic_write_pages_{method}"], N_TABLES)
                     self.assertEqual(status["atomic_write_fallbacks"] == 0, setting == ON)
                     if setting == ON:
                         self.assertEqual(status["dblwr_pages_written"], 0)
@@ -600,7 +604,7 @@ class AtomicWrites(Servers):
         before = (plain / "d/u.ibd").read_bytes()
         scratch.client("FLUSH TABLES d.u FOR EXPORT")
         self.assertEqual(scratch.process.wait(60), ABORTED)
-        self.assertIn(f"as it has to open '{other}/d/u.ibd'", scratch.log.read_text())
+        self.assertIn(f"The server has to open '{other}/d/u.ibd', but", scratch.log.read_text())
         self.assertEqual((plain / "d/u.ibd").read_bytes(), before)
         scratch.start(FORK, AUTO, directories)
         self.assertEqual(scratch.sql("SELECT a FROM d.u"), "2")
@@ -636,7 +640,7 @@ class AtomicWrites(Servers):
         status = self.status(scratch)
         self.assertGreater(status["dblwr_pages_written"], 0)
         self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
-        self.assertIn("could not be written in the data directory (Is a directory)", scratch.log.read_text())
+        self.assertIn("could not be written to the data directory: Is a directory", scratch.log.read_text())
         self.assertEqual(scratch.end(), 0)
         # Where there are no copies the page is not written.
         begin = scratch.log.stat().st_size
@@ -644,7 +648,8 @@ class AtomicWrites(Servers):
             scratch.start(FORK, ON, "--innodb-doublewrite=OFF")
             scratch.client("UPDATE d.t SET a = UUID(); FLUSH TABLES d.t FOR EXPORT")
         self.assertEqual(scratch.process.wait(60), ABORTED)
-        self.assertIn("or cannot be asked: the file '#spw_atomic_writes' could not", scratch.log.read_text()[begin:])
+        self.assertIn("has no atomic write method now (the marker file '#spw_atomic_writes' could not",
+                      scratch.log.read_text()[begin:])  # fmt: skip
         shutil.rmtree(scratch.data / MARK)
         scratch.start(FORK, ON)
         self.check(scratch)
@@ -705,7 +710,7 @@ class AtomicWrites(Servers):
                                                          "AIO_FAULT_PWRITEV2": f"{REJECTED} 3"})  # fmt: skip
             write()
         self.assertEqual(scratch.process.wait(60), ABORTED)
-        self.assertIn("the kernel has rejected it", scratch.log.read_text()[begin:])
+        self.assertIn("the kernel rejected the atomic write", scratch.log.read_text()[begin:])
         scratch.start(FORK)
         self.check(scratch)
         self.assertEqual(scratch.end(), 0)
@@ -720,7 +725,7 @@ class AtomicWrites(Servers):
         faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PWRITEV2": f"{errno.ENOSPC} 1", "AIO_FAULT_PLAIN": "1"}
         begin = scratch.log.stat().st_size
         scratch.start(FORK, ON, environment=faults)
-        self.assertIn("none could be written to try it (No space left on device)", scratch.log.read_text()[begin:])
+        self.assertIn("but the test write failed: No space left on device", scratch.log.read_text()[begin:])
         self.flush(scratch, "t")
         self.check(scratch)
         self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
@@ -739,9 +744,9 @@ class AtomicWrites(Servers):
         scratch.start(FORK, ON)
         scratch.sql(FILL)
         self.assertEqual(scratch.end(), 0)
-        faults = (("AIO_FAULT_ATOMIC", str(REJECTED), "the kernel has rejected it"),
-                  ("AIO_FAULT_ATOMIC", str(errno.ENOSPC), "needs room. The server stops"),
-                  ("AIO_FAULT_PARTIAL", "1", "the kernel has written a part of it"))  # fmt: skip
+        faults = (("AIO_FAULT_ATOMIC", str(REJECTED), "the kernel rejected the atomic write"),
+                  ("AIO_FAULT_ATOMIC", str(errno.ENOSPC), "needs free space, too. The server stops"),
+                  ("AIO_FAULT_PARTIAL", "1", "the kernel wrote only a part of it"))  # fmt: skip
         for fault, value, message in faults:
             begin = scratch.log.stat().st_size
             # It may get so far that it answers.
@@ -833,7 +838,7 @@ class AtomicWrites(Servers):
             with self.assertRaises(AssertionError):
                 scratch.start(FORK)
             self.assertIsNotNone(scratch.process.poll())
-            self.assertIn("a copy in its place that turned out to be of", scratch.log.read_text(errors="replace"))
+            self.assertIn("replaced it with a copy of an earlier write", scratch.log.read_text(errors="replace"))
 
         self.replace(scratch, unmarked)
         scratch.start(FORK)

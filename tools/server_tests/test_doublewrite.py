@@ -132,16 +132,24 @@ class Doublewrite(unittest.TestCase):
         for length in (0, self.page_bytes - 1):
             log.write_bytes(bytes(length))
             scratch.start(FORK)
-            self.assertIn(f"'./undo_1_trunc.log', has {length} bytes", scratch.log.read_text(errors="replace"))
+            self.assertIn(f"'./undo_1_trunc.log' has only {length} bytes", scratch.log.read_text(errors="replace"))
             self.assertFalse(log.exists())
             self.assertEqual(scratch.end(), 0)
 
-        # A log with its page: the truncation had begun, and recovery makes the tablespace anew.
-        log.write_bytes(bytes(self.page_bytes))
-        (scratch.data / "undo_001").write_bytes(b"")
-        scratch.start(FORK)
-        self.assertFalse(log.exists())
-        self.assertEqual(scratch.end(), 0)
+        # A log with its page, or one that is made again after the file was removed: the truncation had begun, and
+        # recovery makes the tablespace anew.
+        for length in (self.page_bytes, 0):
+            log.write_bytes(bytes(length))
+            (scratch.data / "undo_001").unlink()
+            scratch.start(FORK)
+            self.assertFalse(log.exists())
+            self.assertTrue((scratch.data / "undo_001").exists())
+            # The dictionary has the new one, too.
+            if not (scratch.data / "more.ibu").exists():
+                scratch.sql("CREATE UNDO TABLESPACE more ADD DATAFILE 'more.ibu'")
+            for statement in ("SET INACTIVE", "SET ACTIVE"):
+                scratch.sql(f"ALTER UNDO TABLESPACE innodb_undo_001 {statement}")
+            self.assertEqual(scratch.end(), 0)
 
     def test_first_page(self):
         """Upstream surveys the file for its tablespace, and takes half a page that looks like the begin of an encrypted
@@ -172,7 +180,7 @@ class Doublewrite(unittest.TestCase):
         shutil.rmtree(scratch.data)
         shutil.copytree(kept, scratch.data)
         scratch.start(FORK, "--log-error-verbosity=3")
-        self.assertIn(f"It names tablespace {space}, of which", scratch.log.read_text(errors="replace"))
+        self.assertIn(f"It names tablespace {space}, and the doublewrite", scratch.log.read_text(errors="replace"))
         self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)

@@ -29,10 +29,11 @@ WHERE variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_last_checkpoint') ORDE
 CHECKPOINT_AGE = 5000
 
 
-class ExtendSync(unittest.TestCase):
-    """With the default."""
+class HeldSyncs(unittest.TestCase):
+    """A server whose syncs of one file are noted and can be held."""
 
     OPTIONS = ("--innodb-flush-method=O_DIRECT", "--skip-log-bin")
+    SYNC_FILE = "/d/t.ibd"
 
     @classmethod
     def setUpClass(cls):
@@ -45,7 +46,7 @@ class ExtendSync(unittest.TestCase):
         self.kill = self.scratch.path / "kill"
         self.scratch.initialise(FORK)
         self.scratch.start(FORK, *self.OPTIONS, environment={
-            "LD_PRELOAD": str(self.library), "SYNC_FILE": "/d/t.ibd", "SYNC_LOG": str(self.syncs),
+            "LD_PRELOAD": str(self.library), "SYNC_FILE": self.SYNC_FILE, "SYNC_LOG": str(self.syncs),
             "SYNC_HOLD": str(self.hold), "SYNC_KILL": str(self.kill)})  # fmt: skip
         self.addCleanup(self.release)
         self.file = self.scratch.data / "d/t.ibd"
@@ -85,6 +86,10 @@ class ExtendSync(unittest.TestCase):
         statement = self.session(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {target // MIB}M;")
         self.wait_until(lambda: self.synced("begin") >= size)
         return statement
+
+
+class ExtendSync(HeldSyncs):
+    """With the default."""
 
     def test_rows_in_a_step_that_is_not_synced(self):
         """An INSERT waits for the step whose space it needs, until that is synced."""
@@ -134,6 +139,40 @@ class ExtendSync(unittest.TestCase):
         for kind, content in copies.items():
             (self.scratch.data / f"d/t.{kind}").write_bytes(content)
         self.scratch.sql("ALTER TABLE d.t IMPORT TABLESPACE")
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
+
+
+class ImportWaits(HeldSyncs):
+    """A file whose syncs take long, as on a mount that does not answer."""
+
+    SYNC_FILE = "/d/other.ibd"
+
+    def test_killed_import(self):
+        """IMPORT waits for a checkpoint, and so for all files; DISCARD does not, and a waiting IMPORT can be killed."""
+        scratch = self.scratch
+        scratch.sql(SETUP.format(0) + "CREATE TABLE d.other LIKE d.t; INSERT INTO d.t VALUES (1, 'a');")
+        session = scratch.session()
+        session.stdin.write("FLUSH TABLES d.t FOR EXPORT; SELECT 'exported';\n")
+        session.stdin.flush()
+        self.assertEqual(session.stdout.readline().strip(), "exported")
+        copy = self.file.read_bytes()
+        session.stdin.close()
+        session.wait(WAIT_SECONDS)
+        session.stdout.close()
+        self.hold.write_text("0")
+        scratch.sql("INSERT INTO d.other VALUES (1, 'a'); ALTER TABLE d.t DISCARD TABLESPACE")
+        self.file.write_bytes(copy)
+        self.file.chmod(0o640)
+        statement = self.session("ALTER TABLE d.t IMPORT TABLESPACE;")
+        waiting = "SELECT id FROM performance_schema.processlist WHERE info LIKE 'ALTER TABLE d.t IMPORT%'"
+        self.wait_until(lambda: scratch.sql(waiting) and self.synced("begin") > 0)
+        time.sleep(1)
+        scratch.sql(f"KILL QUERY {scratch.sql(waiting)}")
+        self.assertEqual(statement.wait(WAIT_SECONDS), 1)
+        self.assertTrue(self.hold.exists())
+        self.assertEqual(self.file.read_bytes(), copy)
+        self.release()
+        scratch.sql("ALTER TABLE d.t IMPORT TABLESPACE")
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
 
 

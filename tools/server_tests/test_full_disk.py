@@ -146,7 +146,7 @@ class FullDisk(unittest.TestCase):
         for _ in range(3):
             self.scratch.sql("INSERT INTO d.t (a) SELECT REPEAT('b', 2000000) FROM d.t")
             self.scratch.sql("DO SLEEP(1.5)")
-        self.wait_until(f"({STATUS.format('Innodb_tablespace_extend_ahead_no_room')}) > 0")
+        self.wait_until(f"({STATUS.format('Innodb_tablespace_extend_ahead_no_space')}) > 0")
         self.assertGreater(self.status("Innodb_tablespace_extend_ahead_bytes"), 0)
         self.assertGreater(self.free(), DISK_BYTES * 0.05 - 4 * MIB)
         self.check()

@@ -9,21 +9,21 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file dblwr/dblwr0file.cc
-The doublewrite files as a whole: they are synced when they are made, and ahead
-of their pages' writes if that is asked for; their copies are cleared where they
-could be older than their pages.
+The doublewrite files: syncing new files, syncing before the pages are written
+if innodb_doublewrite_fsync is set, and clearing copies that could be older than
+their pages.
 
-The marker file is in the data directory from the first page on that is written
-without a copy, until the copies are cleared: when recovery has flushed and
-synced all pages, and at a clean shutdown. A line in it says that they were
-cleared before. While that is there recovery uses no copy from before the
-checkpoint (dblwr_copy_is_stale()): all are of servers whose checkpoints sync
-the data files, as that rule needs. A server whose checkpoints do not removes
-the marker file when it starts.
+The marker file exists in the data directory from the first page that is written
+without a copy until the copies are cleared: when recovery has flushed and
+synced all pages, and at a clean shutdown. The line CLEARED in it records that
+the copies were cleared before. While this line exists, recovery uses no copy
+from before the checkpoint (dblwr_copy_is_stale()). Invariant: all copies are
+then of servers whose checkpoints sync the data files, as that rule requires. A
+server whose checkpoints do not sync removes the marker file when it starts.
 
-Files that InnoDB has open are not closed here after they were opened once more:
-to close any descriptor of a file releases the locks that the process has on it,
-and with them what keeps a second server off (fcntl(2)). */
+This code opens files that InnoDB has open, and never closes them: closing any
+descriptor of a file releases all locks of the process on the file, and a second
+server could then start (fcntl(2)). */
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,7 +53,7 @@ bool doublewrite_fsync = false;
 
 namespace {
 
-/** In the data directory, which is the current one. */
+/** In the data directory, which is the working directory. */
 constexpr const char *MARKER_FILE = "#spw_atomic_writes";
 
 /** Lines of the marker file. */
@@ -61,25 +61,26 @@ constexpr const char *STALE_FIRST_PAGE = "stale first page";
 constexpr const char *CLEARED = "copies of before are cleared";
 constexpr const char *CLEARED_LINE = "copies of before are cleared\n";
 
-/** Where doublewrite files are, or would be with innodb_doublewrite = OFF. Set
-before InnoDB starts, as are the next two. */
+/** Folder of the doublewrite files, also with innodb_doublewrite = OFF. This
+and the next three variables are set before InnoDB starts. */
 std::string s_folder{"."};
 
 bool s_may_bypass = false;
 
 bool s_marker_was_there = false;
 
-/** Its line was, too: see dblwr_only_newest_is_usable(). */
+/** The marker file had the line CLEARED; see dblwr_only_newest_is_usable(). */
 bool s_was_cleared = false;
 
-/** This server has cleared the copies: a marker file that it makes says so. */
+/** This server has cleared the copies: a marker file that it creates gets the
+line CLEARED. */
 std::atomic<bool> s_has_cleared{false};
 
-/** The marker file is there, and durable. */
+/** The marker file exists and is durable. */
 std::atomic<bool> s_is_marked{false};
 
-/** @param[in]  path   a folder
-@return 0 if it was synced; else errno */
+/** @param[in]  path  a folder
+@return 0 if the folder was synced; else errno */
 int sync_folder(const std::string &path) {
   const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) {
@@ -90,9 +91,9 @@ int sync_folder(const std::string &path) {
   return error;
 }
 
-/** Add to the marker file, which is made if there is none.
-@param[in]  text  what; may be empty
-@return 0 if it is durable; else errno */
+/** Append to the marker file; create it if it does not exist.
+@param[in]  text  text to append; may be empty
+@return 0 if the marker file is durable; else errno */
 int add_to_marker(const std::string &text) {
   const int file =
       open(MARKER_FILE, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
@@ -110,8 +111,8 @@ int add_to_marker(const std::string &text) {
   return error != 0 ? error : sync_folder(".");
 }
 
-/** Overwrite a file with zeros. It stays open.
-@return 0 if they are durable; else errno */
+/** Overwrite a file with zeros. The descriptor stays open.
+@return 0 if the zeros are durable; else errno */
 int clear(const std::filesystem::path &path) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) {
@@ -134,10 +135,10 @@ int clear(const std::filesystem::path &path) {
   return error;
 }
 
-/** Clear the doublewrite files of this size of a page, which is in their names:
-another server's can be in the same folder. A file that is not there has no
+/** Clear the doublewrite files of this server's page size, which is in their
+names; the folder can also have those of another server. A missing file has no
 copies.
-@return whether no copy is left; if not, the error log says why */
+@return whether no copy is left; if one is, the error log reports why */
 bool clear_copies() {
   namespace fs = std::filesystem;
   const std::string begin = "#ib_" + std::to_string(srv_page_size) + "_";
@@ -151,9 +152,10 @@ bool clear_copies() {
       if (const int error = clear(entry->path()); error != 0) {
         ib::warn() << "The doublewrite file '" << entry->path().string()
                    << "' could not be cleared: " << strerror(error)
-                   << ". Its copies stay, and can become older than their"
-                      " pages. Remove the cause and restart the server; do not"
-                      " start another server with this data directory before.";
+                   << ". The server keeps its copies, which can become older"
+                      " than their pages. Remove the cause and restart this"
+                      " server before you start another server on this data"
+                      " directory.";
         return false;
       }
     }
@@ -161,15 +163,15 @@ bool clear_copies() {
   if (failure && failure != std::errc::no_such_file_or_directory) {
     ib::warn() << "The doublewrite files in '" << s_folder
                << "' could not be cleared: " << failure.message()
-               << ". Their copies stay, and can become older than their pages."
-                  " Remove the cause and restart the server.";
+               << ". The server keeps their copies, which can become older than"
+                  " their pages. Remove the cause and restart the server.";
     return false;
   }
   return true;
 }
 
 /** @param[in]  line  a line
-@return whether the marker file has it */
+@return whether the marker file contains the line */
 bool marker_has(const std::string &line) {
   std::ifstream file{MARKER_FILE};
   for (std::string found; std::getline(file, found);) {
@@ -180,21 +182,22 @@ bool marker_has(const std::string &line) {
   return false;
 }
 
-/** The copies are cleared, or need no marker file: remove it. */
+/** Remove the marker file, because the copies are cleared or do not need it. */
 void remove_marker() {
   std::error_code failure;
   std::filesystem::remove(MARKER_FILE, failure);
   const int error = failure ? failure.value() : sync_folder(".");
   if (error != 0) {
-    ib::warn() << "'" << MARKER_FILE
+    ib::warn() << "The marker file '" << MARKER_FILE
                << "' could not be removed from the data directory: "
-               << strerror(error) << ". Remove it.";
+               << strerror(error) << ". Remove the file.";
   }
 }
 
-/** Sync the first pages that were restored from copies: upstream writes them
-past its count of a file's writes, and does not sync them. The files stay open.
-@return whether all were; if not, the error log says so */
+/** Sync the first pages that recovery restored from copies: InnoDB does not
+count these writes in the file's modification counter, and does not sync them.
+The descriptors stay open.
+@return whether all were synced; if not, the error log reports it */
 bool sync_first_pages() {
   std::set<space_id_t> spaces = dblwr_restored_first_pages();
   if (spaces.empty()) {
@@ -213,17 +216,17 @@ bool sync_first_pages() {
     const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (file < 0 || fsync(file) != 0) {
       ib::fatal(UT_LOCATION_HERE)
-          << "'" << path << "', whose first page was restored from the"
-          << " doublewrite buffer, could not be synced: " << strerror(errno)
-          << ". The copy is still there: remove the cause, and start the server"
-             " again.";
+          << "'" << path << "' could not be synced after its first page was"
+          << " restored from the doublewrite buffer: " << strerror(errno)
+          << ". The server stops and keeps the copy. Remove the cause and"
+             " restart the server.";
     }
   }
   if (!spaces.empty()) {
-    ib::warn() << "Tablespace " << *spaces.begin() << ", whose first page was"
-               << " restored from the doublewrite buffer, is not open now. Its"
-                  " copy stays, with all others, until the next clean"
-                  " shutdown.";
+    ib::warn() << "Tablespace " << *spaces.begin() << " is not open, but its"
+               << " first page was restored from the doublewrite buffer. The"
+                  " server keeps all copies until the next clean shutdown. No"
+                  " action is needed.";
   }
   return spaces.empty();
 }
@@ -274,8 +277,10 @@ bool dblwr_only_newest_is_usable() {
 void dblwr_mark_first_page_as_stale() {
   if (const int error = add_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
       error != 0) {
-    ib::error() << "'" << MARKER_FILE
-                << "' could not be written: " << strerror(error) << ".";
+    ib::error() << "The marker file '" << MARKER_FILE
+                << "' could not be written: " << strerror(error)
+                << ". Later starts do not detect that the first page of the"
+                   " system tablespace is unusable.";
   }
 }
 
@@ -297,9 +302,9 @@ void dblwr_sync_file(int file, const std::string &path) {
     ib::fatal(UT_LOCATION_HERE)
         << "The doublewrite file '" << path
         << "' could not be synced: " << strerror(error)
-        << ". The server does not start, as a power cut could tear pages"
-           " without a copy. Remove the cause, or name another folder:"
-           " innodb_doublewrite_dir.";
+        << ". The server stops because a power cut could tear pages that have"
+           " no durable copy. Remove the cause, or set innodb_doublewrite_dir"
+           " to another folder.";
   }
 }
 
@@ -307,7 +312,7 @@ void dblwr_recovered() {
   if (!s_may_bypass && !s_marker_was_there) {
     return;
   }
-  /* Without syncs the copies may still be needed. */
+  /* Without syncs of data files a later recovery may need the copies. */
   if (!data_files_are_synced() || !sync_first_pages() || !clear_copies()) {
     return;
   }
@@ -317,9 +322,12 @@ void dblwr_recovered() {
       remove_marker();
     }
   } else if (const int error = add_to_marker(CLEARED_LINE); error != 0) {
-    /* Recovery uses all copies then, as stock does. */
-    ib::warn() << "'" << MARKER_FILE
-               << "' could not be written: " << strerror(error) << ".";
+    /* Without the line CLEARED recovery uses all copies, as in stock MySQL. */
+    ib::warn()
+        << "The marker file '" << MARKER_FILE
+        << "' could not be written: " << strerror(error)
+        << ". The next recovery can use doublewrite copies that are older"
+           " than their pages. Remove the cause and restart the server.";
   }
 }
 

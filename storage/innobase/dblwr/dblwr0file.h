@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file dblwr/dblwr0file.h
-The doublewrite files as a whole: the setting that has them synced, and the
-marker file. What the patches call is in dblwr/hook.h. */
+The doublewrite files: the setting that syncs them, and the marker file. The
+patches use the hook interface in dblwr/hook.h. */
 
 #ifndef dblwr0file_h
 #define dblwr0file_h
@@ -20,49 +20,50 @@ marker file. What the patches call is in dblwr/hook.h. */
 
 namespace spw {
 
-/** innodb_doublewrite_fsync: the doublewrite files are synced ahead of their
-pages' writes with any innodb_flush_method. */
+/** innodb_doublewrite_fsync: sync the doublewrite files before their pages are
+written, with any innodb_flush_method. */
 extern bool doublewrite_fsync;
 
 /** @param[in]  flush_method  a value of innodb_flush_method
-@return whether it has data files synced when pages have been written to them,
-ahead of the checkpoint that passes them */
+@return whether InnoDB syncs a data file after it has written pages to it and
+before the checkpoint passes them */
 [[nodiscard]] bool syncs_data_files(unsigned long flush_method);
 
-/** @return whether this server's innodb_flush_method does */
+/** @return syncs_data_files() for this server's innodb_flush_method */
 [[nodiscard]] bool data_files_are_synced();
 
 /** Called once, before InnoDB starts.
-@param[in]  folder   innodb_doublewrite_dir, or nullptr: where doublewrite files
-                     are. Upstream puts a # before a name that is no path.
+@param[in]  folder      innodb_doublewrite_dir, the folder of the doublewrite
+                        files; can be nullptr. InnoDB puts a # before a name
+                        that is not a path.
 @param[in]  may_bypass  innodb_use_atomic_writes is not OFF */
 void dblwr_start(const char *folder, bool may_bypass);
 
-/** Called after that, if innodb_flush_method does not have data files synced:
-the rule of the marker file does not hold for what this server writes. */
+/** Called after dblwr_start(), if InnoDB does not sync data files with this
+innodb_flush_method. Removes the marker file, because its rule does not hold for
+the pages that this server writes; not if it records an unusable first page. */
 void dblwr_without_sync();
 
-/** @return the tablespaces whose first page recovery has restored from a copy
- */
+/** @return the IDs of tablespaces whose first page recovery restored from a
+doublewrite copy */
 [[nodiscard]] const std::set<uint32_t> &dblwr_restored_first_pages();
 
-/** Pages are about to be written without copies: make the marker file, if it is
-not there.
-@return 0 if it is durable; else errno */
+/** Create the marker file if it does not exist. Called before pages are written
+without doublewrite copies.
+@return 0 if the marker file is durable; else errno */
 [[nodiscard]] int dblwr_write_marker();
 
-/** @return whether the doublewrite files can have copies that are older than
-their pages, and every copy that recovery needs is not from before the
-checkpoint: when the server started the marker file said so, and this server
-syncs data files, too */
+/** @return whether recovery must not use copies from before the checkpoint:
+they can be older than their pages, and recovery needs none of them. True if at
+the start of the server the marker file said that the copies were cleared, and
+this server syncs data files, too */
 [[nodiscard]] bool dblwr_only_newest_is_usable();
 
-/** The first page of the system tablespace was restored from a copy that turned
-out not to be usable: have the marker file say so, so that no later start takes
-the page for a good one. */
+/** Record in the marker file that the first page of the system tablespace was
+restored from an unusable copy, so that no later start accepts the page. */
 void dblwr_mark_first_page_as_stale();
 
-/** @return whether the marker file says so */
+/** @return whether the marker file records an unusable first page */
 [[nodiscard]] bool dblwr_first_page_is_stale();
 
 }  // namespace spw

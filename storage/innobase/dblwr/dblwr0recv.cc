@@ -9,9 +9,9 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file dblwr/dblwr0recv.cc
-Which copy of the doublewrite buffer recovery puts in the place of a torn page.
-In force with any setting, as upstream takes copies that are torn, old, or of
-another data directory. docs/doublewrite-recovery.md has the rules. */
+Which doublewrite copy recovery uses to repair a torn page. In force with all
+settings, because stock MySQL uses copies that are torn, old, or of another data
+directory. The rules are in docs/doublewrite-recovery.md. */
 
 #include <algorithm>
 #include <array>
@@ -42,33 +42,35 @@ namespace spw {
 
 namespace {
 
-/** Of the copies of the system tablespace's first page that recovery has taken
-before the redo log was known, the newest; 0 if there was none. */
+/** LSN of the newest copy of the system tablespace's first page that recovery
+accepted before the redo log was known; 0 if there was none. */
 lsn_t s_first_page_lsn = 0;
 
 /** dblwr::v1::init() is due when the redo log has been applied. */
 bool s_v1_is_due = false;
 
-/** Tablespaces whose first page recovery has restored. */
+/** IDs of tablespaces whose first page recovery has restored. */
 std::set<space_id_t> s_first_pages;
 
-/** A copy of another data directory has been seen: a server of that one can
-have overwritten the newest copy of a page of this one. */
+/** Recovery has detected a copy of another data directory. A server of that
+directory can have overwritten the newest copy of a page of this one. */
 std::atomic<bool> s_foreign_was_seen{false};
 
 lsn_t lsn_of(const unsigned char *copy) {
   return mach_read_from_8(copy + FIL_PAGE_LSN);
 }
 
-/** @param[in]  copy  a page of the doublewrite buffer, that has univ_page_size
-@return whether it is torn itself, as far as that can be told: the first page of
-a data file, whose size and checksum are in the page */
+/** Only for the first page of a data file is it known whether a copy is torn:
+the page has its own size and checksum.
+@param[in]  copy  a doublewrite copy in a buffer of univ_page_size
+@return whether it is the first page of a data file and torn */
 bool first_page_is_torn(const unsigned char *copy) {
   if (page_get_page_no(copy) != 0) {
     return false;
   }
-  /* What is torn at a sector has these in the first. A place that was never
-  written to looks like the system tablespace's first page, of zeros. */
+  /* The flags are in the first sector, which is intact if the page is torn
+  between sectors. A slot that was never written contains zeros, and looks like
+  the first page of the system tablespace. */
   const uint32_t flags = fsp_header_get_field(copy, FSP_SPACE_FLAGS);
   if (!fsp_flags_is_valid(flags) || buf_page_is_zeroes(copy, univ_page_size)) {
     return true;
@@ -81,10 +83,10 @@ bool first_page_is_torn(const unsigned char *copy) {
              .is_corrupted();
 }
 
-/** @return behind the last place in the redo log's files, as they are when
-recovery begins; 0 if it is not known */
+/** @return the end LSN of the last redo log file when recovery begins; 0 if not
+known */
 lsn_t redo_end() {
-  /* Of files from before MySQL 8.0.30 only a clean shutdown is taken. */
+  /* Files from before MySQL 8.0.30 are accepted only after a clean shutdown. */
   static const lsn_t end =
       log_sys->m_files_ctx.m_files_ruleset == Log_files_ruleset::CURRENT &&
               log_sys->m_files.begin() != log_sys->m_files.end()
@@ -94,13 +96,13 @@ lsn_t redo_end() {
 }
 
 /** @param[in]  page_id  a page of the system tablespace, whose files are known
-@return whether it is corrupt in its file, or cannot be read */
+@return whether the page is corrupt in its file or cannot be read */
 bool is_corrupt(const page_id_t &page_id) {
   fil_space_open_if_needed(fil_space_get(page_id.space()));
 
   const size_t n_bytes = univ_page_size.physical();
   auto *const page = static_cast<byte *>(ut::aligned_alloc(n_bytes, n_bytes));
-  /* It is not known what an incomplete read leaves. */
+  /* An incomplete read leaves undefined content. */
   memset(page, 0, n_bytes);
 
   IORequest request{IORequest::READ};
@@ -116,45 +118,48 @@ bool is_corrupt(const page_id_t &page_id) {
   return is_corrupt;
 }
 
-/** @param[in]  copy  a page of the doublewrite buffer; the redo log is known
-@return whether it is from before the checkpoint, and that says that it is of an
-earlier write */
+/** Called when the redo log is known.
+@param[in]  copy  a doublewrite copy
+@return whether it is from before the checkpoint, and this shows that it belongs
+to an earlier write */
 bool is_stale(const unsigned char *copy) {
   return (dblwr_only_newest_is_usable() ||
           (s_foreign_was_seen.load() && data_files_are_synced())) &&
          dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load());
 }
 
-/** Stop, as the first page of the system tablespace was restored from a copy
-that is not usable: the marker file says so to later starts. */
+/** Stop the server, because the first page of the system tablespace was
+restored from an unusable copy, and record this in the marker file for later
+starts. */
 [[noreturn]] void stop_for_first_page() {
   dblwr_mark_first_page_as_stale();
   ib::fatal(UT_LOCATION_HERE)
-      << "The first page of the system tablespace was torn, and recovery has"
-         " put a copy in its place that turned out to be of an earlier write of"
-         " the page, or of another data directory. The server stops. Restore"
-         " the data directory from a backup, and remove the file"
-         " '#spw_atomic_writes' from it: as long as that is there the server"
-         " does not start.";
+      << "The first page of the system tablespace was torn, and recovery"
+         " replaced it with a copy of an earlier write of the page, or of"
+         " another data directory. The server stops. Restore the data directory"
+         " from a backup and remove the marker file '#spw_atomic_writes' from"
+         " it: the server does not start while that file exists.";
 }
 
 }  // namespace
 
 bool dblwr_copy_is_unusable(const unsigned char *copy) {
-  /* The redo log is known before the first pages are restored, but for the
-  first of the system tablespace: see dblwr_check_system_pages(). */
+  /* Only the first page of the system tablespace is restored before the redo
+  log is known: see dblwr_check_system_pages(). */
   if (log_sys == nullptr) {
     return false;
   }
   if (dblwr_copy_is_foreign(lsn_of(copy), redo_end())) {
     if (!s_foreign_was_seen.exchange(true)) {
-      ib::warn() << "Copies in the doublewrite files are not used, as they are"
-                    " newer than the redo log, and so of another data directory"
-                    " or of this one before it was made anew."
-                    " The first is of "
+      ib::warn() << "The doublewrite files have copies that are newer than the"
+                    " redo log: they belong to another data directory, or to"
+                    " this one before it was initialized again. Recovery does"
+                    " not use them. The first one is of "
                  << page_id_t{page_get_space_id(copy), page_get_page_no(copy)}
-                 << ", LSN " << lsn_of(copy) << "; the redo log's files end at "
-                 << redo_end() << ".";
+                 << ", LSN " << lsn_of(copy)
+                 << "; the redo log files end at LSN " << redo_end()
+                 << ". No action is needed if the data directory was restored"
+                    " from a backup.";
     }
     return true;
   }
@@ -168,7 +173,8 @@ bool dblwr_copy_is_newer(const unsigned char *one,
 
 bool dblwr_copy_may_replace(const unsigned char *copy,
                             const unsigned char *older) {
-  /* Of the system tablespace's first page it is not known yet. */
+  /* Without log_sys, for the first page of the system tablespace, the
+  checkpoint is not known yet. */
   return page_get_space_id(older) == page_get_space_id(copy) &&
          page_get_page_no(older) == page_get_page_no(copy) &&
          log_sys != nullptr &&
@@ -179,7 +185,8 @@ bool dblwr_copy_may_replace(const unsigned char *copy,
 
 bool dblwr_copy_is_rejected(const unsigned char *copy,
                             const std::vector<const unsigned char *> &all) {
-  /* One of another data directory makes that others are not usable. */
+  /* A foreign copy in `all` also makes copies from before the checkpoint
+  unusable, so that all copies are checked before this one. */
   const bool newer_is_torn =
       std::count_if(all.begin(), all.end(), [copy](const auto *other) {
         return !dblwr_copy_is_unusable(other) &&
@@ -215,8 +222,8 @@ dberr_t dblwr_space(const char *path, uint32_t expected, dberr_t error,
     return error;
   }
   ib::info() << "The first page of '" << path << "' is torn. It names"
-             << " tablespace " << expected << ", of which there is a copy in"
-             << " the doublewrite files.";
+             << " tablespace " << expected << ", and the doublewrite files have"
+             << " a copy of the page. Recovery uses the copy.";
   *space_id = expected;
   return DB_SUCCESS;
 }
@@ -230,8 +237,8 @@ bool dblwr_trx_sys_page_can_be_read() {
   s_v1_is_due =
       recv_sys->dblwr->find(page_id) != nullptr && is_corrupt(page_id);
   if (s_v1_is_due) {
-    ib::info() << "The page of the transaction system is torn; recovery has to"
-                  " put its copy from the doublewrite buffer in its place.";
+    ib::info() << "The transaction system page is torn. Recovery has to replace"
+                  " it with its copy from the doublewrite buffer.";
   }
   return !s_v1_is_due;
 }

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file dblwr/hook.h
-What upstream's files call of the doublewrite files and of recovery:
-dblwr0file.cc, dblwr0recv.cc, dblwr0ddl.cc. */
+The hook interface of the doublewrite files and of recovery for InnoDB's files.
+Implemented in dblwr0file.cc, dblwr0recv.cc and dblwr0ddl.cc. */
 
 #ifndef dblwr_hook_h
 #define dblwr_hook_h
@@ -23,66 +23,94 @@ dblwr0file.cc, dblwr0recv.cc, dblwr0ddl.cc. */
 
 #include "db0err.h"
 
+class Flush_observer;
+struct trx_t;
+
 namespace spw {
 
-/** Pages that no redo protects were written, and have left the buffer pool's
-flush list: sync their files, ahead of the commit that relies on them. They can
-be of several tablespaces: a full-text index has some of its own. */
-void sync_unlogged_pages();
+/** Note that an index build writes a page that no redo protects.
+@param[in]  observer  of the index build
+@param[in]  of_table  the tablespace that the observer is for
+@param[in]  of_page   the page's tablespace: a full-text index has its own. Any
+                      latch may be held */
+void note_unlogged_page(const Flush_observer *observer, uint32_t of_table,
+                        uint32_t of_page);
 
-/** DISCARD TABLESPACE has removed a file: make a checkpoint, so that recovery
-never applies what the redo log has of that file to the one that IMPORT
-TABLESPACE puts in its place, with its ID. The caller holds no latch. */
-void checkpoint_after_discard();
+/** Sync the files of an index build's pages. Called after these pages were
+written and left the flush list, and before the commit that relies on them.
+@param[in]  observer        of the index build
+@param[in]  of_table        the tablespace that the observer is for
+@param[in]  is_interrupted  whether the build is given up: nothing is synced */
+void sync_unlogged_pages(const Flush_observer *observer, uint32_t of_table,
+                         bool is_interrupted);
 
-/** Recovery looks whether an undo tablespace was being truncated.
-@param[in]  log  the truncation's log, which exists. Upstream makes it, writes a
-                 page of it and syncs it before it truncates
-@return whether it is shorter than that page, and has been removed. Upstream
-would end the server at each start, as it cannot read the page */
-[[nodiscard]] bool undo_truncation_has_not_begun(const char *log);
+/** DISCARD TABLESPACE has removed a file: note the redo log's end for
+checkpoint_before_import(). */
+void note_discard();
 
-/** @return whether the doublewrite file has to be synced ahead of its pages'
-writes whatever innodb_flush_method is: innodb_doublewrite_fsync */
+/** Wait for a checkpoint that covers all DISCARD TABLESPACE so far. Otherwise
+recovery could apply a discarded file's redo to the file with the same ID by
+which IMPORT TABLESPACE replaces it. The caller holds no latch.
+@param[in]  trx  the transaction of the IMPORT
+@return DB_SUCCESS, or DB_INTERRUPTED if the statement was killed */
+[[nodiscard]] dberr_t checkpoint_before_import(const trx_t *trx);
+
+/** Handle an undo truncation log that is shorter than a page. InnoDB creates
+the log, writes a page to it and syncs it before it truncates. Stock MySQL
+cannot read a shorter one, and ends at each start. If the undo tablespace has a
+file, the truncation has not begun, and the log is removed. Otherwise the log
+was created again, in a truncation that had begun, and becomes a page of zeros,
+which is what InnoDB writes first. Called during startup, after the scan for
+files.
+@param[in]  space_num  the undo tablespace's number
+@param[in]  log        the truncation log, which exists
+@return whether the truncation has not begun, and the log was removed */
+[[nodiscard]] bool undo_truncation_has_not_begun(uint32_t space_num,
+                                                 const char *log);
+
+/** @return innodb_doublewrite_fsync: whether a doublewrite file has to be
+synced before its pages are written, with any innodb_flush_method */
 [[nodiscard]] bool dblwr_needs_fsync();
 
-/** A doublewrite file has its size, and is about to be used: sync it and its
-folder, or end the server.
+/** Sync a doublewrite file and its folder, after the file got its size and
+before it is used. The server stops if that fails.
 @param[in]  file  the file
 @param[in]  path  its path */
 void dblwr_sync_file(int file, const std::string &path);
 
-/** Recovery has flushed all pages, and no thread writes any: clear the copies
-in the doublewrite files where pages are, or were, written without them. */
+/** Clear the doublewrite copies if pages are, or were, written without copies.
+Called when recovery has flushed all pages and no thread writes any. */
 void dblwr_recovered();
 
-/** InnoDB has shut down, and the doublewrite files are closed: if pages were
-written without copies, and all is flushed, clear the copies. */
+/** Clear the doublewrite copies if pages were written without copies and all
+pages are flushed. Called when InnoDB has shut down and closed the doublewrite
+files. */
 void dblwr_shutdown();
 
-/** @param[in]  copy  a page of the doublewrite buffer, at recovery
-@return whether it must not be put in the place of a corrupt page: it is of
-another data directory, as its LSN is beyond the redo log's files, which the
-error log says; or it is from before the checkpoint, and pages were written
-without copies since the files were cleared, or copies of another data directory
-have been seen */
+/** Recovery must not use a copy of another data directory, whose LSN is beyond
+the end of the redo log files; the error log reports the first. It must not use
+a copy from before the checkpoint either, if pages were written without copies
+since the doublewrite files were cleared, or if a copy of another data directory
+was detected.
+@param[in]  copy  a doublewrite copy
+@return whether recovery must not replace a corrupt page by it */
 [[nodiscard]] bool dblwr_copy_is_unusable(const unsigned char *copy);
 
-/** @param[in]  one      a page of the doublewrite buffer
-@param[in]  another  another
+/** @param[in]  one      a doublewrite copy
+@param[in]  another  another copy
 @return whether the first is newer: its FIL_PAGE_LSN is higher */
 [[nodiscard]] bool dblwr_copy_is_newer(const unsigned char *one,
                                        const unsigned char *another);
 
-/** @param[in]  copy  a page of the doublewrite buffer
-@param[in]  older  another, which is not newer
-@return whether the second is of the same page and not from before the
-checkpoint: what has changed since is in the redo log */
+/** @param[in]  copy   a doublewrite copy
+@param[in]  older  another copy, which is not newer
+@return whether the second belongs to the same page and is not from before the
+checkpoint, so that the redo log has all later changes */
 [[nodiscard]] bool dblwr_copy_may_replace(const unsigned char *copy,
                                           const unsigned char *older);
 
-/** Copies of the same page are to be tried from the newest on.
-@param[in,out]  pages  those of the doublewrite files */
+/** Sort the copies so that recovery tries the newest copy of a page first.
+@param[in,out]  pages  the copies in the doublewrite files */
 template <class Pages>
 void dblwr_newest_first(Pages *pages) {
   std::stable_sort(pages->begin(), pages->end(),
@@ -92,10 +120,11 @@ void dblwr_newest_first(Pages *pages) {
                    });
 }
 
-/** @param[in]  pages  those of the doublewrite files, newest first
-@param[in]  copy   one of them, which is torn itself
-@return whether there is an older one in its place: a power cut tears a copy
-before the page that it is of is written again, which can be torn from before */
+/** If a power cut tears a copy, InnoDB had not begun to write the page again.
+The page can be torn by an earlier write, which an older copy repairs.
+@param[in]  pages  the copies in the doublewrite files, newest first
+@param[in]  copy   a copy among them that is torn itself
+@return whether an older copy can replace it */
 template <class Pages>
 [[nodiscard]] bool dblwr_has_older_copy(const Pages &pages,
                                         const unsigned char *copy) {
@@ -108,16 +137,17 @@ template <class Pages>
          });
 }
 
-/** @param[in]  copy  a page of the doublewrite buffer
-@param[in]  all   those of the same page, with itself
-@return whether it must not be taken: it is unusable, or torn, as far as that
-can be told before the tablespace is open, which is for the first page of a
-file; or a newer one is torn, and this one is from before the checkpoint */
+/** A copy is rejected if it is unusable or torn; or if a newer usable copy is
+torn and this copy is from before the checkpoint. Before the tablespace is open
+only the first page of a file can be recognised as torn.
+@param[in]  copy  a doublewrite copy
+@param[in]  all   all copies of the same page, including this copy
+@return whether recovery must not use the copy */
 [[nodiscard]] bool dblwr_copy_is_rejected(
     const unsigned char *copy, const std::vector<const unsigned char *> &all);
 
-/** @param[in]  pages  those of the doublewrite files, in any order
-@param[in]  copy   one of them
+/** @param[in]  pages  the copies in the doublewrite files, in any order
+@param[in]  copy   a copy among them
 @return dblwr_copy_is_rejected() */
 template <class Pages>
 [[nodiscard]] bool dblwr_copy_must_be_rejected(const Pages &pages,
@@ -125,7 +155,7 @@ template <class Pages>
   std::vector<const unsigned char *> all;
   for (const auto *page : pages) {
     const unsigned char *other = page->m_buffer.begin();
-    /* FIL_PAGE_OFFSET and FIL_PAGE_SPACE_ID, of 4 bytes each. */
+    /* FIL_PAGE_OFFSET and FIL_PAGE_SPACE_ID, 4 bytes each. */
     if (memcmp(other + 4, copy + 4, 4) == 0 &&
         memcmp(other + 34, copy + 34, 4) == 0) {
       all.push_back(other);
@@ -134,34 +164,33 @@ template <class Pages>
   return dblwr_copy_is_rejected(copy, all);
 }
 
-/** The first page of a data file is corrupt, and upstream has surveyed the file
-for its tablespace. In that survey what lies at 8 KiB of a page, and has the
-number of an encrypted page's type where a page would have it, is a page, and
-one is enough.
+/** Correct the tablespace ID that InnoDB's scan of a data file with a corrupt
+first page has found. That scan can be wrong: it accepts data at 8 KiB of a page
+as a page if it has the type of an encrypted page at the right offset, and one
+such page is enough.
 @param[in]      path      the file
-@param[in]      expected  the tablespace that recovery opens
-@param[in]      error     of the survey
-@param[in,out]  space_id  what it has found, or nothing; becomes the expected
-one if there is a copy of that one's first page and none of the other's, and the
-corrupt page names it, too
-@return error; DB_SUCCESS if it is now the expected one */
+@param[in]      expected  ID of the tablespace that recovery opens
+@param[in]      error     result of the scan
+@param[in,out]  space_id  the ID that the scan found, if any; set to the
+expected ID if there is a copy of the expected tablespace's first page and none
+of the other's, and the corrupt page has the expected ID, too
+@return DB_SUCCESS if space_id was set to the expected ID; else error */
 [[nodiscard]] dberr_t dblwr_space(const char *path, uint32_t expected,
                                   dberr_t error, uint32_t *space_id);
 
-/** The page of the transaction system is about to be read, ahead of recovery,
-which would put the doublewrite buffer's copy in its place. The server stops if
-the first page of the system tablespace, which is restored before the redo log
-is known, was restored from a copy of another data directory, or is known not to
-be usable from an earlier start.
-@return false if the page of the transaction system is torn and there is a copy,
-so that it has to be read later (dblwr_check_system_pages()) */
+/** Called before InnoDB reads the transaction system page, which happens before
+recovery could repair the page by its doublewrite copy. The server stops if the
+first page of the system tablespace was restored from a copy of another data
+directory, or if an earlier start recorded that the page is unusable; that page
+is restored before the redo log is known.
+@return false if the transaction system page is torn and has a copy, so that
+dblwr_check_system_pages() has to read it later */
 [[nodiscard]] bool dblwr_trx_sys_page_can_be_read();
 
-/** The redo log has been applied: read from the page of the transaction system
-what could not be read ahead of it. The server stops if the first page of the
-system tablespace was restored from a copy from before the checkpoint that is
-not usable.
-@return as dblwr::v1::init(); DB_SUCCESS if nothing is due */
+/** Called when the redo log has been applied: read the transaction system page
+if it could not be read before. The server stops if the first page of the system
+tablespace was restored from an unusable copy from before the checkpoint.
+@return the result of dblwr::v1::init(); DB_SUCCESS if nothing was left to do */
 [[nodiscard]] dberr_t dblwr_check_system_pages();
 
 }  // namespace spw

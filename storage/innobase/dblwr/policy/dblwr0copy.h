@@ -9,8 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file dblwr/policy/dblwr0copy.h
-Whether recovery may put a copy of the doublewrite buffer in the place of a torn
-page. */
+Whether recovery may replace a torn page by a doublewrite copy. */
 
 #ifndef dblwr0copy_h
 #define dblwr0copy_h
@@ -19,22 +18,24 @@ page. */
 
 namespace spw {
 
-/** Whether a copy is of an earlier write than the one that a power cut can have
-torn. Only for data directories whose checkpoints sync the data files: what a
-checkpoint has passed is then in its file, so that a torn page's last write, and
-the copy that was written ahead of it, are not older than the checkpoint.
+/** Whether a copy belongs to an earlier write than the one that a power cut can
+have torn. Valid only if every checkpoint syncs the data files. Invariant: a
+page change that a checkpoint has passed is in its file, so that the last write
+of a torn page, and the copy written before it, are not older than the
+checkpoint.
 @param[in]  copy_lsn        the copy's FIL_PAGE_LSN
-@param[in]  checkpoint_lsn  where recovery begins; 0 if that is not known
-@return whether it is */
+@param[in]  checkpoint_lsn  where recovery begins; 0 if not known
+@return whether the copy is stale; false if checkpoint_lsn is not known */
 constexpr bool dblwr_copy_is_stale(uint64_t copy_lsn, uint64_t checkpoint_lsn) {
   return copy_lsn < checkpoint_lsn;
 }
 
-/** Whether a copy is of another data directory, or of this one before it was
-made anew: redo is written ahead of pages and of their copies.
+/** Whether a copy belongs to another data directory, or to this one before it
+was initialized again. Invariant: redo is written before the pages and their
+copies.
 @param[in]  copy_lsn      the copy's FIL_PAGE_LSN
-@param[in]  redo_end_lsn  the end of the redo log's files; 0 if it is not known
-@return whether it is */
+@param[in]  redo_end_lsn  the end of the redo log files; 0 if not known
+@return whether the copy is foreign; false if redo_end_lsn is not known */
 constexpr bool dblwr_copy_is_foreign(uint64_t copy_lsn, uint64_t redo_end_lsn) {
   return redo_end_lsn != 0 && copy_lsn > redo_end_lsn;
 }

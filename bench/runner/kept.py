@@ -1,0 +1,74 @@
+"""Kept results: bench/results/PLAN/DEVICE.json, a list of what was measured for that plan on that device, the oldest
+first. Each part has its plan, environment (machine, commit, date), comparisons and runs."""
+
+import json
+
+from common import REPO, write_whole
+
+KEPT = REPO / "bench/results"
+INDEX = KEPT / "README.md"
+
+
+def files():
+    return sorted(KEPT.glob("*/*.json"))
+
+
+def read(file):
+    return json.loads(file.read_text())
+
+
+def keep(result, plan):
+    """Take a result over. A part whose servers and workloads are all in the new one goes."""
+    for device, description in result["devices"].items():
+        runs = [run for run in result["runs"] if run["device"] == device]
+        if not runs:
+            continue
+        new = result | {
+            "plan": result["plan"] | {"devices": {device: result["plan"]["devices"][device]}},
+            "devices": {device: description}, "runs": runs,
+            "comparisons": [one for one in result["comparisons"] if one["device"] == device],
+        }  # fmt: skip
+        file = KEPT / plan / f"{device}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        older = read(file) if file.exists() else []
+        parts = [*(part for part in older if not measured(part) <= measured(new)), new]
+        lines = ",\n".join(json.dumps(part, separators=(",", ":")) for part in parts)
+        write_whole(file, f"[\n{lines}\n]\n")
+
+
+def measured(part):
+    return {(run["workload"], run["server"]) for run in part["runs"]}
+
+
+def ratios(part):
+    """Of each workload: the ratio of transactions of each server to the first, in words."""
+    for one in part["comparisons"]:
+        of_servers = one["figures"]["transactions"]
+        found = [f"{server} {of['ratio']['median']:.2f}" for server, of in of_servers.items() if of["ratio"]]
+        if found:
+            yield f"{one['workload']}: {', '.join(found)}"
+
+
+def index():
+    """The page of bench/results, made from what is there."""
+    rows = []
+    for file in files():
+        for part in read(file):
+            environment = part["environment"]
+            servers = list(part["plan"]["servers"])
+            repetitions = max(run["repetition"] for run in part["runs"])
+            rows.append(
+                f"| [{file.parent.name}/{file.stem}]({file.parent.name}/{file.name}) | {environment['date'][:10]} "
+                f"| `{environment['commit'][:9]}` | {servers[0]} | {repetitions} | {'; '.join(ratios(part)) or '-'} |"
+            )
+    return "\n".join([
+        "# Kept results",
+        "",
+        "`bench/run.py index` makes this page. `bench/run.py report FILE` makes the report of a file, with each",
+        "second and all figures. The ratios are of transactions, to the reference in the same repetition; medians.",
+        "",
+        "| result | date | commit | reference | repetitions | transactions / reference |",
+        "|---|---|---|---|---|---|",
+        *rows,
+        "",
+    ])  # fmt: skip
