@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file sql/sql_extent_lock.cc
-What is locked while a data file is extended for others to have room. */
+The locks of an extension step of a data file. */
 
 #include "sql/sql_extent_lock.h"
 
@@ -36,12 +36,12 @@ What is locked while a data file is extended for others to have room. */
 namespace spw {
 namespace {
 
-/** Characters of a tablespace's name in the data dictionary: more are cut off,
-so that another one would be found. */
+/** Max length of a tablespace's name in the data dictionary: characters. Longer
+names are cut off and would match another tablespace. */
 constexpr size_t NAME_MAX_CHARS = 268;
 
-/** @returns whether the data dictionary can be asked for it. Its index takes
-names for equal that differ in spaces at the end, and its cache does not. */
+/** @returns whether the data dictionary can be searched for the name. Its index
+ignores spaces at the end, its cache does not. */
 bool is_searchable(const char *name) {
   const size_t length = strlen(name);
   const CHARSET_INFO *const charset = system_charset_info;
@@ -60,12 +60,12 @@ MDL_request request(MDL_key::enum_mdl_namespace key, const char *schema,
 }
 
 /**
-  Take locks, all of them or none. While this waits for one it holds none of the
-  others, so that the wait holds up no session that needs those.
+  Take all locks, or none. Holds none of them while it waits for one, so that
+  the wait delays no session that needs the others.
 
   @param thd        the session
   @param requests   the locks; the first is waited for first
-  @param timeout_s  how long to wait: seconds
+  @param timeout_s  max wait: seconds
 
   @returns true after an error, which is reported
 */
@@ -102,27 +102,27 @@ bool acquire_together(THD *thd, std::span<MDL_request> requests,
   }
 }
 
-/* The tablespace's ID, from its entry in the data dictionary. */
-Extent_lock read_entry(const dd::Tablespace &entry, uint32_t *space_id) {
+/* Read the tablespace's ID from its entry in the data dictionary. */
+Lock_result read_entry(const dd::Tablespace &entry, uint32_t *space_id) {
   if (my_strcasecmp(system_charset_info, entry.engine().c_str(), "InnoDB")) {
-    return Extent_lock::NOT_INNODB;
+    return Lock_result::NOT_INNODB;
   }
   const dd::Properties &properties = entry.se_private_data();
   dd::String_type state;
   if (properties.exists("state") && !properties.get("state", &state) &&
       state == "discarded") {
-    return Extent_lock::DISCARDED;
+    return Lock_result::DISCARDED;
   }
   uint32 id = 0;
   if (!properties.exists("id") || properties.get("id", &id)) {
-    return Extent_lock::MISSING;
+    return Lock_result::MISSING;
   }
   *space_id = id;
-  return Extent_lock::DONE;
+  return Lock_result::DONE;
 }
 
-/* InnoDB's ID of the table that a full-text index's own table is of. Upstream
-names that fts_<16 hexadecimal digits>_<what it is for>, in the table's schema
+/* Get InnoDB's ID of the table whose full-text index has this auxiliary table.
+InnoDB names that fts_<16 hexadecimal digits>_<purpose>, in the table's schema
 (fts_get_table_name()). */
 std::optional<uint64_t> full_text_table_id(std::string_view tablespace) {
   constexpr std::string_view PREFIX = "/fts_";
@@ -141,7 +141,7 @@ std::optional<uint64_t> full_text_table_id(std::string_view tablespace) {
              : std::nullopt;
 }
 
-/* The name of a table by InnoDB's ID: empty if there is none. */
+/* Find the name of a table by InnoDB's ID; empty if there is none. */
 bool find_table_of_id(THD *thd, uint64_t id, std::string *schema,
                       std::string *table) {
   const dd::cache::Dictionary_client::Auto_releaser releaser(thd->dd_client());
@@ -156,7 +156,7 @@ bool find_table_of_id(THD *thd, uint64_t id, std::string *schema,
   return false;
 }
 
-/* The table that a tablespace belongs to: none if the data dictionary shows
+/* Find the table that a tablespace belongs to; empty if the data dictionary has
 none. */
 bool find_owner(THD *thd, const dd::Tablespace &entry,
                 Extent_tablespace *found) {
@@ -169,16 +169,16 @@ bool find_owner(THD *thd, const dd::Tablespace &entry,
     found->table = tables[0].m_name.c_str();
     return false;
   }
-  /* A full-text index's table is hidden. Whatever makes or drops it has locked
-  the table that it is of. */
+  /* A full-text index's auxiliary table is hidden. Statements that create or
+  drop it have locked the indexed table. */
   found->full_text_table_id = full_text_table_id(found->name);
   return found->full_text_table_id &&
          find_table_of_id(thd, *found->full_text_table_id, &found->schema,
                           &found->table);
 }
 
-/* @returns whether the table that a step has locked is that of the tablespace
-still */
+/* @returns whether the tablespace still belongs to the table that a step has
+locked */
 bool is_owner(THD *thd, const Extent_tablespace &tablespace) {
   std::string schema;
   std::string table;
@@ -188,37 +188,38 @@ bool is_owner(THD *thd, const Extent_tablespace &tablespace) {
           schema == tablespace.schema && table == tablespace.table);
 }
 
-/* The entry of a tablespace in the data dictionary, and which table it belongs
-to. Leaves the lock of its name to the caller. */
-Extent_lock find_entry(THD *thd, Extent_tablespace *found) {
+/* Find the entry of a tablespace in the data dictionary, and its table. The
+caller releases the lock of its name. */
+Lock_result find_entry(THD *thd, Extent_tablespace *found) {
   MDL_request own = request(MDL_key::TABLESPACE, "", found->name.c_str(),
                             MDL_INTENTION_EXCLUSIVE);
   if (thd->mdl_context.acquire_lock(&own, thd->variables.lock_wait_timeout)) {
-    return Extent_lock::FAILED;
+    return Lock_result::FAILED;
   }
   const dd::cache::Dictionary_client::Auto_releaser releaser(thd->dd_client());
   const dd::Tablespace *entry = nullptr;
   if (thd->dd_client()->acquire(dd::String_type{found->name.c_str()}, &entry)) {
-    return Extent_lock::FAILED;
+    return Lock_result::FAILED;
   }
   if (entry == nullptr) {
-    return Extent_lock::MISSING;
+    return Lock_result::MISSING;
   }
-  const Extent_lock status = read_entry(*entry, &found->space_id);
+  const Lock_result status = read_entry(*entry, &found->space_id);
   found->opened_as = extend_name(found->space_id);
   /* Names of general tablespaces have no slash. */
-  if (status != Extent_lock::DONE ||
+  if (status != Lock_result::DONE ||
       found->name.find('/') == std::string::npos) {
     return status;
   }
   if (find_owner(thd, *entry, found)) {
-    return Extent_lock::FAILED;
+    return Lock_result::FAILED;
   }
-  return found->table.empty() ? Extent_lock::MISSING : Extent_lock::DONE;
+  return found->table.empty() ? Lock_result::MISSING : Lock_result::DONE;
 }
 
-/* What the table says of the tablespace; its locks are left to the caller. */
-Extent_lock find_table(THD *thd, Extent_tablespace *found) {
+/* Read the table's properties of the tablespace. The caller releases the
+locks. */
+Lock_result find_table(THD *thd, Extent_tablespace *found) {
   MDL_request requests[] = {request(MDL_key::TABLE, found->schema.c_str(),
                                     found->table.c_str(), MDL_SHARED),
                             request(MDL_key::SCHEMA, found->schema.c_str(), "",
@@ -229,34 +230,34 @@ Extent_lock find_table(THD *thd, Extent_tablespace *found) {
       thd->dd_client()->acquire(dd::String_type{found->schema.c_str()},
                                 dd::String_type{found->table.c_str()},
                                 &entry)) {
-    return Extent_lock::FAILED;
+    return Lock_result::FAILED;
   }
   if (entry == nullptr) {
-    return Extent_lock::MISSING;
+    return Lock_result::MISSING;
   }
   dd::String_type compression;
   found->is_page_compressed =
       entry->options().exists("compress") &&
       !entry->options().get("compress", &compression) && !compression.empty() &&
       my_strcasecmp(system_charset_info, compression.c_str(), "none") != 0;
-  return Extent_lock::DONE;
+  return Lock_result::DONE;
 }
 
 }  // namespace
 
-Extent_lock find_extent_tablespace(THD *thd, const char *name,
+Lock_result find_extent_tablespace(THD *thd, const char *name,
                                    Extent_tablespace *found) {
   if (!is_searchable(name)) {
-    return Extent_lock::MISSING;
+    return Lock_result::MISSING;
   }
   *found = {};
   found->name = name;
   const MDL_savepoint savepoint = thd->mdl_context.mdl_savepoint();
-  Extent_lock status = find_entry(thd, found);
-  /* Who drops a table takes its lock before that of its tablespace: never wait
-  for the one with the other in hand. */
+  Lock_result status = find_entry(thd, found);
+  /* A session that drops a table locks it before its tablespace: never wait for
+  one of these locks while holding the other. */
   thd->mdl_context.rollback_to_savepoint(savepoint);
-  if (status == Extent_lock::DONE && !found->table.empty()) {
+  if (status == Lock_result::DONE && !found->table.empty()) {
     status = find_table(thd, found);
     thd->mdl_context.rollback_to_savepoint(savepoint);
   }
@@ -270,18 +271,18 @@ Extent_step_locks::~Extent_step_locks() {
   m_thd->mdl_context.rollback_to_savepoint(m_savepoint);
 }
 
-Extent_lock Extent_step_locks::acquire(const Extent_tablespace &tablespace,
+Lock_result Extent_step_locks::acquire(const Extent_tablespace &tablespace,
                                        ulong timeout_s) {
   if (m_thd->global_read_lock.can_acquire_protection()) {
-    return Extent_lock::FAILED;
+    return Lock_result::FAILED;
   }
   std::vector<MDL_request> requests;
   if (tablespace.table.empty()) {
     requests.push_back(request(MDL_key::TABLESPACE, "", tablespace.name.c_str(),
                                MDL_INTENTION_EXCLUSIVE));
   } else {
-    /* Not the tablespace's: a rebuild has that when it waits for the table's.
-     */
+    /* Not the tablespace: a rebuild has locked it when it waits for the
+    table. */
     requests.push_back(request(MDL_key::TABLE, tablespace.schema.c_str(),
                                tablespace.table.c_str(), MDL_SHARED_WRITE));
     requests.push_back(request(MDL_key::SCHEMA, tablespace.schema.c_str(), "",
@@ -292,12 +293,12 @@ Extent_lock Extent_step_locks::acquire(const Extent_tablespace &tablespace,
   requests.push_back(
       request(MDL_key::GLOBAL, "", "", MDL_INTENTION_EXCLUSIVE, MDL_STATEMENT));
   if (acquire_together(m_thd, requests, timeout_s)) {
-    return Extent_lock::FAILED;
+    return Lock_result::FAILED;
   }
   return extend_is_called(tablespace.space_id, tablespace.opened_as.c_str()) &&
                  is_owner(m_thd, tablespace)
-             ? Extent_lock::DONE
-             : Extent_lock::CHANGED;
+             ? Lock_result::DONE
+             : Lock_result::CHANGED;
 }
 
 }  // namespace spw

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file sql/sql_extent_lock.h
-What is locked while a data file is extended for others to have room, by the
-statement and in the background. */
+The locks of an extension step of a data file, for the statement and for the
+background thread. */
 
 #ifndef SQL_EXTENT_LOCK_INCLUDED
 #define SQL_EXTENT_LOCK_INCLUDED
@@ -25,64 +25,65 @@ class THD;
 
 namespace spw {
 
-/** A tablespace as the data dictionary has it. */
+/** A tablespace in the data dictionary. */
 struct Extent_tablespace {
   std::string name;
   uint32_t space_id{0};
 
-  /** What InnoDB calls it; empty if its file has not been opened. */
+  /** Its name in InnoDB; empty if its file has not been opened. */
   std::string opened_as;
 
-  /** The table that it belongs to, or whose full-text index does; empty with a
-  general tablespace. */
+  /** The table that the tablespace, or its full-text index, belongs to; empty
+  for a general tablespace. */
   std::string schema;
   std::string table;
 
-  /** InnoDB's ID of that table, if its full-text index has the tablespace: a
-  rename of the table within its schema leaves the tablespace's name. */
+  /** InnoDB's ID of that table, if the tablespace is that of its full-text
+  index. A rename of the table within its schema does not rename the
+  tablespace. */
   std::optional<uint64_t> full_text_table_id;
 
-  /** Whether its pages are compressed by punching holes: what is allocated
-  ahead is given back as pages are written. */
+  /** Whether its pages are compressed by punching holes: preallocated space is
+  given back when pages are written. */
   bool is_page_compressed{false};
 };
 
-/** What became of a search, or of locks. */
-enum class Extent_lock {
+/** Result of a search, or of a request for locks. */
+enum class Lock_result {
   DONE,
-  /** There is no such tablespace, or no table of it any more. */
+  /** There is no such tablespace, or its table no longer exists. */
   MISSING,
-  /** It is another engine's. */
+  /** The tablespace belongs to another engine. */
   NOT_INNODB,
   /** Its file is discarded. */
   DISCARDED,
-  /** The name is another tablespace's now, or nobody's; or it belongs to a
-  table of another name. */
+  /** The name belongs to another tablespace or to none, or the tablespace
+  belongs to a table of another name. */
   CHANGED,
-  /** An error, which is reported in the session: a wait that took too long, or
-  was killed. */
+  /** An error, which is reported in the session, such as a wait that timed out
+  or was killed. */
   FAILED
 };
 
 /**
-  Look a tablespace up in the data dictionary. Waits for whoever drops or
-  renames it. The session holds none of its locks.
+  Look a tablespace up in the data dictionary. Waits for sessions that drop or
+  rename it. Before and after the call the session holds none of its locks.
 
   @param      thd    the session
   @param      name   as in INFORMATION_SCHEMA.INNODB_TABLESPACES
   @param[out] found  the tablespace, with DONE
 
-  @returns anything but CHANGED
+  @returns any result except CHANGED
 */
-Extent_lock find_extent_tablespace(THD *thd, const char *name,
+Lock_result find_extent_tablespace(THD *thd, const char *name,
                                    Extent_tablespace *found);
 
 /**
-  The locks of a step of an extension, until the end of the scope. They let rows
-  be read and written; what puts another file in the place of this one, renames
-  it, or copies it (DROP, TRUNCATE, a rebuild, RENAME, FLUSH TABLES ... FOR
-  EXPORT) waits for the step, and a step for them: InnoDB looks only now and
-  then whether a file that is to be renamed is idle (Fil_shard::space_rename()).
+  The locks of an extension step, held until the end of the scope. Sessions can
+  read and write rows meanwhile. Statements that replace, rename or copy the
+  file (DROP, TRUNCATE, a rebuild, RENAME, FLUSH TABLES ... FOR EXPORT) wait for
+  the step, and a step for them: InnoDB's rename polls only now and then whether
+  the file is idle (Fil_shard::space_rename()).
 */
 class Extent_step_locks {
  public:
@@ -93,16 +94,16 @@ class Extent_step_locks {
   Extent_step_locks &operator=(const Extent_step_locks &) = delete;
 
   /**
-    Also waits for FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP.
-    Holds none of the locks while it waits for one: a table that is locked for
-    long holds up no backup.
+    Take the locks. Waits also for FLUSH TABLES WITH READ LOCK and LOCK INSTANCE
+    FOR BACKUP. Holds none of the locks while it waits for one: a table that is
+    locked for long delays no backup.
 
-    @param tablespace  what find_extent_tablespace() has found
-    @param timeout_s   how long to wait: seconds; 0 not to
+    @param tablespace  result of find_extent_tablespace()
+    @param timeout_s   max wait: seconds; 0: none
 
     @returns DONE, CHANGED or FAILED
   */
-  Extent_lock acquire(const Extent_tablespace &tablespace, ulong timeout_s);
+  Lock_result acquire(const Extent_tablespace &tablespace, ulong timeout_s);
 
  private:
   THD *const m_thd;

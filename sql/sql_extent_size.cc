@@ -9,9 +9,9 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file sql/sql_extent_size.cc
-ALTER TABLESPACE ... SET EXTENT_SIZE. In bounded steps: between them the
-statement holds no lock, so that sessions that drop, truncate or rebuild the
-table, or lock the instance, get through. */
+ALTER TABLESPACE ... SET EXTENT_SIZE. Works in bounded steps. Between them the
+statement holds no lock, so that sessions can drop, truncate or rebuild the
+table, or lock the instance. */
 
 #include "sql/sql_extent_size.h"
 
@@ -40,12 +40,12 @@ table, or lock the instance, get through. */
 namespace spw {
 namespace {
 
-/* Performance Schema's name of the stage, and SHOW PROCESSLIST's state. */
+/* Name of the stage in Performance Schema, and state in SHOW PROCESSLIST. */
 PSI_stage_info stage_extent_size = {0, "alter tablespace (extent size)",
                                     PSI_FLAG_STAGE_PROGRESS, PSI_DOCUMENT_ME};
 
-/* Registered with the first statement: what upstream lists at startup stays as
-it is (sysschema's ps_setup results). */
+/* Registered with the first statement, so that the list of stages at startup is
+that of stock (sysschema's ps_setup results). */
 void register_stage() {
   static std::once_flag registered;
   std::call_once(registered, [] {
@@ -54,8 +54,8 @@ void register_stage() {
   });
 }
 
-/** How often the statement looks its tablespace up, while other statements
-drop, truncate, rebuild or rename it. */
+/** Max number of look-ups of the tablespace, while other statements drop,
+truncate, rebuild or rename it. */
 constexpr int LOOK_UPS_MAX = 10;
 
 class Sql_cmd_set_extent_size : public Sql_cmd {
@@ -114,8 +114,8 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
   } else {
     is_failed = grow(thd, tablespace, space, target);
   }
-  /* Also of what another session's statement has added, if it is said to be
-  there. */
+  /* Also for space that another session's statement has added and this one
+  reports as present. */
   extend_make_durable();
   if (is_failed) {
     return true;
@@ -208,10 +208,10 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
     if (find(thd, tablespace)) {
       return true;
     }
-    switch (extend_look(tablespace->space_id, space)) {
+    switch (read_tablespace(tablespace->space_id, space)) {
       case Extend_status::DONE:
         return false;
-      case Extend_status::NOT_OURS:
+      case Extend_status::UNSUPPORTED_KIND:
         my_printf_error(
             ER_WRONG_TABLESPACE_NAME,
             "SET EXTENT_SIZE is for tablespaces of tables and for general ones;"
@@ -229,7 +229,7 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
       case Extend_status::SHRUNK:
         break;
     }
-    /* No other statement drops or renames it while find() looks. */
+    /* No other statement drops or renames it during find(). */
     if (tablespace->opened_as.empty()) {
       my_printf_error(
           ER_TABLESPACE_MISSING,
@@ -250,19 +250,19 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
 bool Sql_cmd_set_extent_size::find(THD *thd,
                                    Extent_tablespace *tablespace) const {
   switch (find_extent_tablespace(thd, m_name.str, tablespace)) {
-    case Extent_lock::DONE:
+    case Lock_result::DONE:
       return false;
-    case Extent_lock::FAILED:
+    case Lock_result::FAILED:
       return true;
-    case Extent_lock::NOT_INNODB:
+    case Lock_result::NOT_INNODB:
       my_error(ER_CHECK_NOT_IMPLEMENTED, MYF(0),
                "ALTER TABLESPACE ... SET EXTENT_SIZE");
       return true;
-    case Extent_lock::DISCARDED:
+    case Lock_result::DISCARDED:
       my_error(ER_TABLESPACE_DISCARDED, MYF(0), m_name.str);
       return true;
-    case Extent_lock::MISSING:
-    case Extent_lock::CHANGED:
+    case Lock_result::MISSING:
+    case Lock_result::CHANGED:
       break;
   }
   my_printf_error(ER_TABLESPACE_MISSING_WITH_NAME,
@@ -311,7 +311,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
     return ulonglong{bytes / space.page_bytes};
   };
   Extend_pace pace{space.extent_bytes};
-  Extend_rest rest;
+  Extend_pause rest;
   double step_s = 0.0;
   while (*size < target) {
     if (thd->killed != THD::NOT_KILLED) {
@@ -320,16 +320,16 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
     }
     {
       Extent_step_locks locks{thd};
-      Extent_lock lock =
+      Lock_result lock =
           locks.acquire(tablespace, thd->variables.lock_wait_timeout);
-      /* Now nobody can switch it on. */
-      if (lock == Extent_lock::FAILED || check_readonly(thd, true)) {
+      /* The locks prevent sessions from switching read_only on. */
+      if (lock == Lock_result::FAILED || check_readonly(thd, true)) {
         return true;
       }
       const uint64_t before = *size;
       const uint64_t next = pace.next(before, target);
       const auto disk = extend_disk(tablespace.space_id);
-      if (lock == Extent_lock::DONE && disk &&
+      if (lock == Lock_result::DONE && disk &&
           !extend_may_step(room, next - before, disk->free)) {
         my_printf_error(
             ER_RECORD_FILE_FULL,
@@ -342,7 +342,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       }
       const auto begin = std::chrono::steady_clock::now();
       const Extend_status status =
-          lock == Extent_lock::DONE
+          lock == Lock_result::DONE
               ? extend_step(Extender::STATEMENT, tablespace.space_id, next,
                             size)
               : Extend_status::GONE;
@@ -371,7 +371,8 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
     if (reservation != nullptr) {
       reservation->set(target - std::min(*size, target));
     }
-    /* Others may extend it, too. A wait for a lock has begun the stage anew. */
+    /* Other threads may extend it, too. A wait for a lock has restarted the
+    stage. */
     mysql_stage_set_work_estimated(thd->m_stage_progress_psi,
                                    pages(target - space.size));
     mysql_stage_set_work_completed(thd->m_stage_progress_psi,

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file sql/sql_extent_size.h
-ALTER TABLESPACE ... SET EXTENT_SIZE: grow a data file ahead of the load. What
-the patch of the grammar calls is declared here. */
+ALTER TABLESPACE ... SET EXTENT_SIZE: extend a data file ahead of the load.
+Declares the functions that the patch of the grammar calls. */
 
 #ifndef SQL_EXTENT_SIZE_INCLUDED
 #define SQL_EXTENT_SIZE_INCLUDED
@@ -23,18 +23,18 @@ class THD;
 namespace spw {
 
 /**
-  Make the statement of the parser's. Called in a semantic action.
+  Create the statement for the parser. Called in a semantic action.
 
   @param thd    the session
   @param name   the tablespace, as in INFORMATION_SCHEMA.INNODB_TABLESPACES
-  @param pages  the size that its file shall have, in pages
+  @param pages  the size that its file shall have: pages
 
   @returns true after an error, which is reported
 */
 bool parse_extent_size(THD *thd, const LEX_STRING &name, ulonglong pages);
 
 /**
-  The same with a size as in 10G: bytes.
+  The same with a size such as 10G: bytes.
 */
 bool parse_extent_size(THD *thd, const LEX_STRING &name,
                        const LEX_STRING &size);

@@ -166,6 +166,13 @@ def lint_links():
     fail_on(documents.dead_links(tracked("*.md")))
 
 
+def lint_words():
+    """One thing has one word, and sentences are short."""
+    pages = tracked("*.md")
+    sources = tracked("patches/*.patch", "sql/*", "storage/innobase/*")
+    fail_on([*documents.wrong_words([*pages, *sources]), *documents.long_sentences(pages)])
+
+
 def lint_rooms():
     fail_on(rooms.problems())
 
@@ -298,7 +305,8 @@ def check_patches():
 # Not those that may lose a page now and then.
 CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "directfs-auto",
        "directfs-doublewrite", "ext4-journal-4k", "xfs-all-direct-encrypted", "xfs-sector-16k")  # fmt: skip
-CUTS = 2
+# One of each moment.
+CUTS = 3
 # Those without copies: a page that is written in part would be lost.
 KILLED = ("ext4-journal-4k", "xfs-rwf", "directfs-ioctl")
 
@@ -415,6 +423,7 @@ CHECK = [
     ("lint: rooms do not include each other", one(lint_rooms)),
     ("lint: nothing is forgotten", one(lint_places)),
     ("lint: links", one(lint_links)),
+    ("lint: words and sentences", one(lint_words)),
     ("policy tests", policy_tests),
     ("flush simulation", one(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),

@@ -15,7 +15,7 @@ from test_atomic_writes import AUTO, FILL, ON
 
 FS = "--innodb-use-atomic-writes-fs=ON"
 SMALL_PAGES = "--innodb-page-size=4096"
-NO_MEANS = "its storage does not write whole pages of that size"
+NO_MEANS = "the storage does not write 16 KiB atomically"
 
 
 class Guest(test_atomic_writes.Servers):
@@ -30,17 +30,18 @@ class Guest(test_atomic_writes.Servers):
         subprocess.run([*command, self.DISK], check=True)
         return self.mount(self.DISK)
 
-    def assert_is_whole(self, folder, means, message, *options):
+    def assert_is_whole(self, folder, method, message, *options):
         """All files are; a killed server's are as they have to be; ON takes them, too."""
         scratch = self.server(folder, *options)
         scratch.start(FORK, AUTO, *options)
         scratch.sql(FILL)
         self.flush(scratch, "t")
         status = self.status(scratch)
-        self.assertGreater(status[f"atomic_write_files_{means}"], 3)
+        self.assertGreater(status[f"atomic_write_files_{method}"], 3)
         self.assertEqual(status["atomic_write_files_doublewrite"], 0)
-        self.assertGreater(status[f"atomic_write_pages_{means}"], 20)
-        self.assertEqual(scratch.log.read_text().count(f"made whole by {message}"), 1)
+        self.assertGreater(status[f"atomic_write_pages_{method}"], 20)
+        whole = f"torn-page protection by the {message}, doublewrite buffer bypassed."
+        self.assertEqual(scratch.log.read_text().count(whole), 1)
         scratch.sql("UPDATE d.t SET a = UUID()")
         scratch.end(signal.SIGKILL)
         scratch.start(FORK, ON, *options)
@@ -48,8 +49,8 @@ class Guest(test_atomic_writes.Servers):
         self.flush(scratch, "t")
         status = self.status(scratch)
         self.assertEqual(status["dblwr_pages_written"], 0)
-        self.assertGreater(status[f"atomic_write_pages_{means}"], 20)
-        self.assertEqual(status[f"atomic_write_pages_{means}"], status["atomic_write_doublewrite_avoided"])
+        self.assertGreater(status[f"atomic_write_pages_{method}"], 20)
+        self.assertEqual(status[f"atomic_write_pages_{method}"], status["atomic_write_doublewrite_avoided"])
         self.assertEqual(scratch.end(), 0)
 
     def assert_is_not(self, folder, reason, *options):
@@ -61,16 +62,16 @@ class Guest(test_atomic_writes.Servers):
         status = self.status(scratch)
         self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
         self.assertGreater(status["dblwr_pages_written"], 0)
-        self.assertIn(f"made whole by the doublewrite buffer, as {reason}", scratch.log.read_text())
+        self.assertIn(f"torn-page protection: doublewrite buffer ({reason}", scratch.log.read_text())
         self.assertEqual(scratch.end(), 0)
-        self.assertIn(f"would not be written whole: {reason}", self.assert_does_not_start(scratch, ON, *options))
+        self.assertIn(f"would not be written atomically: {reason}", self.assert_does_not_start(scratch, ON, *options))
 
 
 class WholeByDevice(Guest):
     """NVMe with atomic writes of up to 64 KiB, also when the power fails."""
 
     DISK = "/dev/nvme0n1"
-    MESSAGE = "RWF_ATOMIC, by the device"
+    MESSAGE = "device with RWF_ATOMIC"
 
     def test_ext4_by_block(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F")
@@ -89,7 +90,7 @@ class LargeSectors(Guest):
     """NVMe whose logical blocks have 4096 bytes."""
 
     DISK = "/dev/nvme0n1"
-    SECTOR = "the device's sector"
+    SECTOR = "device sector"
 
     def test_ext4(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F")

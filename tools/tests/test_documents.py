@@ -1,4 +1,4 @@
-"""Dead links are found."""
+"""Dead links, long sentences and words to avoid are found."""
 
 import sys
 import tempfile
@@ -23,6 +23,39 @@ class Links(unittest.TestCase):
                 found = list(documents.dead_links(["a.md"], folder))
                 self.assertEqual(len(found), 1 if problem else 0, found)
                 self.assertIn(problem or "", "".join(found))
+
+
+class Words(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def found(self, name, text):
+        (self.folder / name).write_text(text)
+        return list(documents.wrong_words([name], self.folder))
+
+    def test_only_text_counts(self):
+        """Neither code in a page nor the code of a source."""
+        self.assertEqual(len(self.found("a.md", "A session takes turns.\n")), 1)
+        self.assertEqual(self.found("a.md", "The command `takes turns`.\n\n    takes turns\n"), [])
+        self.assertEqual(len(self.found("a.cc", "/** Takes\nturns. */ int i; // as ever\n")), 2)
+        self.assertEqual(len(self.found("a.cc", 'say("in all 5");\n')), 1)
+        self.assertEqual(self.found("a.cc", "in = all; takes(turns);\n"), [])
+        self.assertEqual(len(self.found("a.patch", "Why: who writes waits\n---\n+ who writes\n")), 1)
+
+    def test_parts_of_words_do_not_count(self):
+        self.assertEqual(self.found("a.md", "It returns in allowed time. The outlook atrium.\n"), [])
+
+    def test_long_sentences(self):
+        def found(text):
+            (self.folder / "a.md").write_text(text)
+            return len(list(documents.long_sentences(["a.md"], self.folder)))
+
+        words = " ".join(["word"] * 41)
+        self.assertEqual(found(f"{words}.\n"), 1)
+        self.assertEqual(found(f"| {words[:-5]} | {words} |\n"), 1)
+        self.assertEqual(found(words[:-5] + ". " + words[:-5] + ".\n"), 0)
+        self.assertEqual(found(words[:-5] + "\n\n" + words[:-5] + "\n- " + words[:-5] + "\n"), 0)
+        self.assertEqual(found(f"    {words}\n"), 0)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ TEST(Aio_depth, Cases) {
   }
 }
 
-/* Whatever is asked for and whatever there is: the depth fits, is a step of the
-range, and the next step would not fit or was not asked for. */
+/* For any request and any kernel figures: the depth fits and is a multiple of
+the step, and the next larger depth does not fit or was not requested. */
 TEST(Aio_depth, IsTheLargestThatFits) {
   std::mt19937_64 random(20261120);
 
@@ -82,15 +82,16 @@ TEST(Aio_depth, IsTheLargestThatFits) {
 }
 
 TEST(Aio_depth, GrowsWhenOthersGiveBackRoom) {
-  /* As asked: no more is wanted. */
+  /* The depth is as requested: it cannot grow. */
   EXPECT_FALSE(aio_depth_can_grow({256, 9, 65536, 1000}));
-  /* Others hold what is missing. */
+  /* Other processes hold the missing requests. */
   EXPECT_TRUE(aio_depth_can_grow({1024, 5, 65536, 65000}));
-  /* It would not fit in an empty system either, but more would. */
+  /* The requested depth would not fit in an idle system either, but a larger
+  one would. */
   EXPECT_TRUE(aio_depth_can_grow({4096, 129, 65536, 65436}));
-  /* Nobody holds anything. */
+  /* No process holds any. */
   EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 0}));
-  /* Others hold less than a step for each thread. */
+  /* Other processes hold less than a step for each thread. */
   EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 129}));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using spw::Aio_slots;
 
-/* Rule A: one request at a time stays with one thread. */
+/* Rule A: a single request at a time stays with one thread. */
 TEST(Aio_slots, OneAtATimeStaysWithOneThread) {
   Aio_slots slots(4, 8);
   const uint32_t first = slots.take();
@@ -31,7 +31,7 @@ TEST(Aio_slots, OneAtATimeStaysWithOneThread) {
   }
 }
 
-/* Rule B: concurrent requests go round the threads. */
+/* Rule B: concurrent requests use the threads in cyclic order. */
 TEST(Aio_slots, ConcurrentRequestsGoRound) {
   Aio_slots slots(4, 8);
 
@@ -43,7 +43,7 @@ TEST(Aio_slots, ConcurrentRequestsGoRound) {
   }
 }
 
-/* Rule B: a thread without a free slot is passed over. */
+/* Rule B: a thread without a free slot is skipped. */
 TEST(Aio_slots, FullThreadIsPassedOver) {
   Aio_slots slots(3, 2);
   std::vector<uint32_t> taken;
@@ -60,7 +60,8 @@ TEST(Aio_slots, FullThreadIsPassedOver) {
   EXPECT_EQ(5U, slots.take());
 }
 
-/* Rule C: what is touched follows the requests in flight, not the depth. */
+/* Rule C: the slots used over time follow the requests in flight, not the
+depth. */
 TEST(Aio_slots, TouchesNoMoreSlotsThanAreInFlight) {
   for (const uint32_t depth : {256, 4096}) {
     Aio_slots slots(64, depth);
@@ -95,9 +96,8 @@ TEST(Aio_slots, ManySlots) {
   }
 }
 
-/* Every shape, at random and up to full: no slot is taken twice, none is lost,
-the counts are right, and no thread has two requests more than another as long
-as requests only come. */
+/* All shapes, at random and up to full: no slot is taken twice or lost, and the
+counts are right. */
 TEST(Aio_slots, RandomUse) {
   std::mt19937 random(42);
 
@@ -135,7 +135,7 @@ TEST(Aio_slots, RandomUse) {
   }
 }
 
-/* Rule D. */
+/* Rule D: in the order of completion. */
 TEST(Aio_slots, CompletedComeInTheirOrder) {
   Aio_slots slots(2, 8);
   uint32_t slot;
@@ -149,7 +149,7 @@ TEST(Aio_slots, CompletedComeInTheirOrder) {
 
   ASSERT_TRUE(slots.pop_completed(0, &slot));
   EXPECT_EQ(3U, slot);
-  /* A partial I/O goes back to the kernel and completes once more. */
+  /* A partial I/O is submitted and completes again. */
   slots.push_completed(0, 3);
   for (const uint32_t expected : {1, 2, 3}) {
     ASSERT_TRUE(slots.pop_completed(0, &slot));

@@ -33,8 +33,8 @@ constexpr uint32_t PAGE_BYTES = 16384;
 constexpr long EXT4_MAGIC = 0xef53;
 constexpr long XFS_MAGIC = 0x58465342;
 
-/** A file in the folder for temporary files, and a sysfs and a list of
-mounts that say of it what a test wants. */
+/** A file in the folder for temporary files, with a sysfs and a mount list that
+each test fills. */
 class AtomicProbe : public testing::Test {
  protected:
   void SetUp() override {
@@ -62,7 +62,7 @@ class AtomicProbe : public testing::Test {
     std::ofstream(queue / name) << value << "\n";
   }
 
-  /** A device of sysfs by its name, in whose folder the kernel's links end. */
+  /** Add a device with this name to sysfs, and link to it from dev/block. */
   void named(const std::string &place, const std::string &name) {
     const fs::path folder = m_folder / "sys/devices" / name;
     fs::create_directories(folder);
@@ -76,8 +76,8 @@ class AtomicProbe : public testing::Test {
     std::ofstream(m_folder / "mountinfo") << text;
   }
 
-  Atomic_findings find(int flags = O_RDWR) {
-    Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_capabilities find(int flags = O_RDWR) {
+    Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
     const int file = open(m_path.c_str(), flags);
     EXPECT_GE(file, 0);
     const auto found = prober.find(file, m_path, PAGE_BYTES);
@@ -89,7 +89,7 @@ class AtomicProbe : public testing::Test {
   fs::path m_path;
   std::string m_device;
   bool m_is_ext4;
-  /** Whether it is on a file system whose files lie on its device. */
+  /** The file is on ext4 or XFS, whose files lie on the device of st_dev. */
   bool m_has_sectors;
 };
 
@@ -100,14 +100,14 @@ TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
   EXPECT_EQ(found.device_max_bytes, 0u);
   EXPECT_EQ(found.sector_bytes, 0u);
   EXPECT_EQ(found.file_system_bytes, 0u);
-  /* Only tried where it is promised. */
+  /* RWF_ATOMIC is tried only if the units hold a page. */
   EXPECT_TRUE(found.rwf_error == 0 || units_hold_page(found, PAGE_BYTES));
 }
 
 TEST_F(AtomicProbe, DirectIoIsSeen) {
   const int file = open(m_path.c_str(), O_RDWR | O_DIRECT);
   if (file < 0) {
-    GTEST_SKIP() << "no direct I/O here";
+    GTEST_SKIP() << "needs direct I/O";
   }
   close(file);
   EXPECT_TRUE(find(O_RDWR | O_DIRECT).is_direct);
@@ -115,7 +115,7 @@ TEST_F(AtomicProbe, DirectIoIsSeen) {
 
 TEST_F(AtomicProbe, TheQueueOfADisk) {
   if (!m_has_sectors) {
-    GTEST_SKIP() << "neither ext4 nor XFS";
+    GTEST_SKIP() << "needs ext4 or XFS";
   }
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   queue(m_device, "logical_block_size", "4096");
@@ -126,10 +126,10 @@ TEST_F(AtomicProbe, TheQueueOfADisk) {
 
 TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
   if (!m_has_sectors) {
-    GTEST_SKIP() << "neither ext4 nor XFS";
+    GTEST_SKIP() << "needs ext4 or XFS";
   }
-  /* The kernel's folder of a partition is in that of its disk, and sysfs has a
-  link to it. */
+  /* The kernel's folder of a partition is in that of its disk, and dev/block
+  links to it. */
   fs::create_directories(m_folder / "sys/dev/block");
   fs::create_directories(m_folder / "sys/devices/disk/part");
   fs::create_directories(m_folder / "sys/devices/disk/queue");
@@ -142,7 +142,7 @@ TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
 
 TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
   if (!m_has_sectors) {
-    GTEST_SKIP() << "neither ext4 nor XFS";
+    GTEST_SKIP() << "needs ext4 or XFS";
   }
   queue(m_device, "logical_block_size", "4096");
   queue("250:7", "logical_block_size", "4096");
@@ -159,7 +159,7 @@ TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
   queue("250:8", "dax", "0");
   queue("250:8", "logical_block_size", "512");
   EXPECT_EQ(find().sector_bytes, 512u);
-  /* Of one below nothing is known. */
+  /* One device below is unknown. */
   fs::remove(slaves / "8/dev");
   EXPECT_EQ(find().sector_bytes, 0u);
 }
@@ -172,7 +172,7 @@ TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
   queue(std::to_string(major(status.st_dev)) + ":" +
             std::to_string(minor(status.st_dev)),
         "logical_block_size", "4096");
-  Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
   const auto found = prober.find(file, m_path, PAGE_BYTES);
   EXPECT_EQ(found.sector_bytes, 0u);
   EXPECT_FALSE(found.sector_is_trusted);
@@ -181,7 +181,7 @@ TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
 
 TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
   if (!m_has_sectors) {
-    GTEST_SKIP() << "neither ext4 nor XFS";
+    GTEST_SKIP() << "needs ext4 or XFS";
   }
   queue("250:7", "logical_block_size", "4096");
   const fs::path slave = m_folder / "sys/dev/block" / m_device / "slaves/7";
@@ -194,16 +194,16 @@ TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
   std::ofstream(loop / "offset") << "0\n";
   std::ofstream(loop / "backing_file") << m_folder.string() << "/nowhere\n";
   EXPECT_EQ(find().sector_bytes, 0u);
-  /* A loop of devices, as links in sysfs could be, comes to an end. */
+  /* The scan ends also if devices form a cycle. */
   std::ofstream(loop / "backing_file") << m_path.string() << "\n";
   EXPECT_EQ(find().sector_bytes, 0u);
 }
 
 TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
   if (!m_has_sectors) {
-    GTEST_SKIP() << "neither ext4 nor XFS";
+    GTEST_SKIP() << "needs ext4 or XFS";
   }
-  /* /proc has no device in sysfs: a file there ends the layers. */
+  /* /proc has no device below it: a backing file there ends the scan. */
   struct stat status;
   ASSERT_EQ(stat("/proc/version", &status), 0);
   queue(m_device, "logical_block_size", "4096");
@@ -235,7 +235,7 @@ TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
 
 TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   if (!m_has_sectors) {
-    GTEST_SKIP() << "neither ext4 nor XFS";
+    GTEST_SKIP() << "needs ext4 or XFS";
   }
   for (const std::string name :
        {"pci0000:00/nvme/nvme0/nvme0n1", "pci0000:00/ata1/host0/block/sda",
@@ -281,8 +281,8 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   }
 
   named(m_device, "virtual/block/loop0");
-  /* The file of a loop device is on a file system without a device, as of FUSE:
-  the device's own sector, not trusted. */
+  /* The backing file of a loop device is on a file system without a device, as
+  FUSE: the loop device's own sector counts, and is not trusted. */
   queue(m_device, "logical_block_size", "16384");
   const fs::path loop = m_folder / "sys/dev/block" / m_device / "loop";
   fs::create_directories(loop);
@@ -297,13 +297,13 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   std::ofstream(loop / "dio") << "1\n";
   EXPECT_TRUE(find().sector_is_trusted);
 
-  /* A partition is as its disk. */
+  /* A partition is trusted like its disk. */
   named(m_device, "pci0000:00/nvme/nvme0/nvme0n1/nvme0n1p1");
   queue(m_device, "logical_block_size", "16384");
   std::ofstream(m_folder / "sys/dev/block" / m_device / "partition") << "1\n";
   EXPECT_TRUE(find().sector_is_trusted);
 
-  /* Of several paths each is by PCI. */
+  /* With multipath every path has to be on PCI. */
   const fs::path paths = m_folder / "sys/devices/virtual/nvme-subsystem/n";
   for (const std::string controller : {"nvme0", "nvme1"}) {
     fs::create_directories(paths / controller);
@@ -316,7 +316,7 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   EXPECT_FALSE(find().sector_is_trusted);
   std::ofstream(paths / "nvme1/transport") << "pcie\n";
 
-  /* One below is not. */
+  /* A device below is not trusted. */
   named("250:7", "virtual/block/nbd0");
   queue("250:7", "logical_block_size", "16384");
   const fs::path slave = m_folder / "sys/dev/block" / m_device / "slaves/7";
@@ -328,7 +328,7 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
 TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
-  Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
   const int file = open(m_path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
   struct stat status;
@@ -339,7 +339,7 @@ TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   EXPECT_FALSE(prober.is_known(status.st_dev));
   EXPECT_EQ(bytes(true), 65536u);
   EXPECT_EQ(bytes(true), 65536u);
-  /* Whatever becomes of sysfs. */
+  /* The cached data stays valid, although sysfs changes. */
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   prober.closes(file);
   EXPECT_TRUE(prober.is_known(status.st_dev));
@@ -347,7 +347,7 @@ TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   prober.closes(file);
   EXPECT_FALSE(prober.is_known(status.st_dev));
   EXPECT_EQ(bytes(), 0u);
-  /* One that was not counted. */
+  /* closes() for an open that was not counted drops nothing. */
   prober.closes(file);
   EXPECT_TRUE(prober.is_known(status.st_dev));
   EXPECT_EQ(bytes(true), 0u);
@@ -360,7 +360,7 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   queue(m_device, "logical_block_size", "16384");
-  Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
   const int file = open(m_path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
   rlimit before;
@@ -381,7 +381,7 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
 TEST_F(AtomicProbe, DataInTheJournal) {
   struct stat status;
   ASSERT_EQ(stat(m_path.c_str(), &status), 0);
-  const Atomic_prober prober{m_folder / "sys", m_folder / "mountinfo"};
+  const Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
   const auto journals_data = [&] {
     return prober.examine(status.st_dev).journals_data;
   };
@@ -389,8 +389,8 @@ TEST_F(AtomicProbe, DataInTheJournal) {
   mounts(before + "2 0 " + m_device +
          " / / rw shared:1 - ext4 /dev/root rw,data=journal\n");
   EXPECT_TRUE(journals_data());
-  /* A file that has direct I/O is not written through the journal, whatever the
-  options say. */
+  /* A file that has direct I/O is not written through the journal, in spite of
+  the mount options. */
   struct statx direct {};
   ASSERT_EQ(statx(AT_FDCWD, m_path.c_str(), 0, STATX_DIOALIGN, &direct), 0);
   if (m_is_ext4 && direct.stx_dio_mem_align != 0) {
@@ -399,7 +399,7 @@ TEST_F(AtomicProbe, DataInTheJournal) {
   mounts(before + "2 0 " + m_device +
          " / / rw - ext4 /dev/root rw,data=journal,errors=continue\n");
   EXPECT_TRUE(journals_data());
-  /* Of another file system, of another mode, of another option. */
+  /* data=journal of another file system, no mode, and another mode. */
   mounts(before + "2 0 " + m_device + " / / rw - ext4 /dev/root rw\n");
   EXPECT_FALSE(journals_data());
   mounts(before + "2 0 " + m_device +

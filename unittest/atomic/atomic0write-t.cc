@@ -20,64 +20,64 @@ namespace {
 
 constexpr uint32_t PAGE_BYTES = 16384;
 
-/** A disk without any promise: ext4 on it, as it was found. */
-constexpr Atomic_findings ORDINARY{.is_direct = true,
-                                   .direct_is_confirmed = true,
-                                   .ioctl_succeeds = false,
-                                   .unit_min_bytes = 0,
-                                   .unit_max_bytes = 0,
-                                   .unit_max_opt_bytes = 0,
-                                   .device_max_bytes = 0,
-                                   .rwf_error = 0,
-                                   .file_system_bytes = 0,
-                                   .sector_bytes = 512,
-                                   .sector_is_trusted = true,
-                                   .error = 0};
+/** ext4 on an ordinary disk without atomic writes, as detected on one. */
+constexpr Storage_capabilities ORDINARY{.is_direct = true,
+                                        .direct_is_confirmed = true,
+                                        .ioctl_succeeds = false,
+                                        .unit_min_bytes = 0,
+                                        .unit_max_bytes = 0,
+                                        .unit_max_opt_bytes = 0,
+                                        .device_max_bytes = 0,
+                                        .rwf_error = 0,
+                                        .file_system_bytes = 0,
+                                        .sector_bytes = 512,
+                                        .sector_is_trusted = true,
+                                        .error = 0};
 
-Atomic_findings xfs_copies() {
-  Atomic_findings found = ORDINARY;
+Storage_capabilities xfs_copies() {
+  Storage_capabilities found = ORDINARY;
   found.unit_min_bytes = 4096;
   found.unit_max_bytes = 2097152;
   return found;
 }
 
-Atomic_findings xfs_device() {
-  Atomic_findings found = xfs_copies();
+Storage_capabilities xfs_device() {
+  Storage_capabilities found = xfs_copies();
   found.device_max_bytes = 65536;
   found.unit_max_opt_bytes = 65536;
   return found;
 }
 
-Atomic_output decide(Atomic_writes setting, const Atomic_findings &found,
+Atomic_output decide(Atomic_writes setting, const Storage_capabilities &found,
                      uint32_t page_bytes = PAGE_BYTES,
                      bool file_system_is_enough = false) {
-  return decide_atomic_means({.setting = setting,
-                              .file_system_is_enough = file_system_is_enough,
-                              .page_bytes = page_bytes,
-                              .is_native_aio = true,
-                              .is_synced = true,
-                              .found = found});
+  return choose_atomic_method({.setting = setting,
+                               .file_system_is_enough = file_system_is_enough,
+                               .page_bytes = page_bytes,
+                               .is_native_aio = true,
+                               .is_synced = true,
+                               .found = found});
 }
 
-void expect(const Atomic_output &output, Atomic_means means, bool is_refused,
+void expect(const Atomic_output &output, Atomic_method method, bool is_refused,
             Atomic_reason reason) {
-  EXPECT_EQ(output.means, means);
+  EXPECT_EQ(output.method, method);
   EXPECT_EQ(output.is_refused, is_refused);
   EXPECT_EQ(output.reason, reason);
 }
 
 TEST(AtomicWrite, AnOrdinaryDiskKeepsDoublewriteOrIsRefused) {
-  expect(decide(Atomic_writes::AUTO, ORDINARY), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, ORDINARY), Atomic_method::NONE, false,
          Atomic_reason::NOTHING_FOUND);
-  expect(decide(Atomic_writes::ON, ORDINARY), Atomic_means::NONE, true,
+  expect(decide(Atomic_writes::ON, ORDINARY), Atomic_method::NONE, true,
          Atomic_reason::NOTHING_FOUND);
 }
 
 TEST(AtomicWrite, TheIoctlComesFirst) {
-  for (Atomic_findings found : {ORDINARY, xfs_copies(), xfs_device()}) {
+  for (Storage_capabilities found : {ORDINARY, xfs_copies(), xfs_device()}) {
     found.ioctl_succeeds = true;
     for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
-      expect(decide(setting, found), Atomic_means::IOCTL, false,
+      expect(decide(setting, found), Atomic_method::IOCTL, false,
              Atomic_reason::WHOLE);
     }
   }
@@ -85,59 +85,59 @@ TEST(AtomicWrite, TheIoctlComesFirst) {
 
 TEST(AtomicWrite, ADeviceThatWritesPagesWholeIsTaken) {
   for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
-    expect(decide(setting, xfs_device()), Atomic_means::RWF, false,
+    expect(decide(setting, xfs_device()), Atomic_method::RWF, false,
            Atomic_reason::WHOLE);
   }
 }
 
 TEST(AtomicWrite, CopiesAreTakenWhenToldToOnly) {
-  expect(decide(Atomic_writes::ON, xfs_copies()), Atomic_means::RWF_COPY, false,
-         Atomic_reason::WHOLE);
-  expect(decide(Atomic_writes::AUTO, xfs_copies()), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::ON, xfs_copies()), Atomic_method::RWF_COPY,
+         false, Atomic_reason::WHOLE);
+  expect(decide(Atomic_writes::AUTO, xfs_copies()), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
 
-  /* The device does it up to 8 KiB: larger pages are copied. */
-  Atomic_findings found = xfs_device();
+  /* The device writes up to 8 KiB atomically; larger pages are copied. */
+  Storage_capabilities found = xfs_device();
   found.unit_max_opt_bytes = 8192;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
-  expect(decide(Atomic_writes::AUTO, found, 8192), Atomic_means::RWF, false,
+  expect(decide(Atomic_writes::AUTO, found, 8192), Atomic_method::RWF, false,
          Atomic_reason::WHOLE);
 
   found = xfs_device();
   found.device_max_bytes = 8192;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
 }
 
 TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
-  Atomic_findings found = xfs_device();
+  Storage_capabilities found = xfs_device();
   for (const int error : {EINVAL, EOPNOTSUPP}) {
     found.rwf_error = error;
-    expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+    expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
            Atomic_reason::REJECTED);
-    expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+    expect(decide(Atomic_writes::ON, found), Atomic_method::NONE, true,
            Atomic_reason::REJECTED);
   }
 }
 
 TEST(AtomicWrite, NothingIsTakenWithoutSync) {
-  Atomic_findings sector = ORDINARY;
+  Storage_capabilities sector = ORDINARY;
   sector.sector_bytes = PAGE_BYTES;
-  Atomic_findings ioctl = ORDINARY;
+  Storage_capabilities ioctl = ORDINARY;
   ioctl.ioctl_succeeds = true;
-  Atomic_findings journal = ORDINARY;
+  Storage_capabilities journal = ORDINARY;
   journal.file_system_bytes = PAGE_BYTES;
   for (const auto &found :
        {xfs_copies(), xfs_device(), ioctl, journal, sector}) {
     for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
-      expect(decide_atomic_means({.setting = setting,
-                                  .file_system_is_enough = true,
-                                  .page_bytes = PAGE_BYTES,
-                                  .is_native_aio = true,
-                                  .is_synced = false,
-                                  .found = found}),
-             Atomic_means::NONE, setting == Atomic_writes::ON,
+      expect(choose_atomic_method({.setting = setting,
+                                   .file_system_is_enough = true,
+                                   .page_bytes = PAGE_BYTES,
+                                   .is_native_aio = true,
+                                   .is_synced = false,
+                                   .found = found}),
+             Atomic_method::NONE, setting == Atomic_writes::ON,
              Atomic_reason::NOT_SYNCED);
     }
   }
@@ -145,121 +145,126 @@ TEST(AtomicWrite, NothingIsTakenWithoutSync) {
 
 TEST(AtomicWrite, APageCompressedFileIsSeenAsOneWithoutMeans) {
   const auto whole = decide(Atomic_writes::ON, xfs_device());
-  expect(as_seen(whole, false), Atomic_means::RWF, false, Atomic_reason::WHOLE);
-  expect(as_seen(whole, true), Atomic_means::NONE, false,
+  expect(as_seen(whole, false), Atomic_method::RWF, false,
+         Atomic_reason::WHOLE);
+  expect(as_seen(whole, true), Atomic_method::NONE, false,
          Atomic_reason::PAGE_COMPRESSED);
   const auto none = decide(Atomic_writes::AUTO, ORDINARY);
-  expect(as_seen(none, true), Atomic_means::NONE, false,
+  expect(as_seen(none, true), Atomic_method::NONE, false,
          Atomic_reason::NOTHING_FOUND);
 }
 
-/** A full disk, no descriptor or no permission says nothing of the storage: no
-file is refused for it, and with ON no page goes through the doublewrite
-buffer. */
+/** A full disk, missing descriptors or missing permissions say nothing about
+the storage: no file is refused, and with ON no page goes through the
+doublewrite buffer. */
 TEST(AtomicWrite, WhatCouldNotBeTriedIsNotRefused) {
   for (const int error : {ENOSPC, EMFILE, EACCES}) {
-    Atomic_findings found = xfs_device();
+    Storage_capabilities found = xfs_device();
     found.rwf_error = error;
-    expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+    expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
            Atomic_reason::NOT_TRIED);
-    expect(decide(Atomic_writes::ON, found), Atomic_means::RWF, false,
+    expect(decide(Atomic_writes::ON, found), Atomic_method::RWF, false,
            Atomic_reason::NOT_TRIED);
     found = xfs_copies();
     found.rwf_error = error;
-    expect(decide(Atomic_writes::ON, found), Atomic_means::RWF_COPY, false,
+    expect(decide(Atomic_writes::ON, found), Atomic_method::RWF_COPY, false,
            Atomic_reason::NOT_TRIED);
   }
 }
 
 TEST(AtomicWrite, ADeviceThatCouldNotBeExaminedIsNotRefused) {
-  Atomic_findings found = ORDINARY;
+  Storage_capabilities found = ORDINARY;
   found.sector_bytes = 0;
   found.error = EMFILE;
   for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
-    expect(decide(setting, found), Atomic_means::NONE, false,
+    expect(decide(setting, found), Atomic_method::NONE, false,
            Atomic_reason::NOT_EXAMINED);
   }
 }
 
 TEST(AtomicWrite, PagesOutsideOfTheUnitsAreNotWhole) {
-  Atomic_findings found = xfs_device();
+  Storage_capabilities found = xfs_device();
   found.unit_min_bytes = 8192;
   found.unit_max_bytes = 16384;
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 4096).means, Atomic_means::NONE);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).means, Atomic_means::RWF);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 16384).means, Atomic_means::RWF);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 32768).means,
-            Atomic_means::NONE);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 4096).method,
+            Atomic_method::NONE);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).method,
+            Atomic_method::RWF);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 16384).method,
+            Atomic_method::RWF);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 32768).method,
+            Atomic_method::NONE);
 }
 
 TEST(AtomicWrite, AFileSystemIsEnoughWhereItIsSaidSo) {
-  Atomic_findings found = ORDINARY;
+  Storage_capabilities found = ORDINARY;
   found.file_system_bytes = PAGE_BYTES;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
          Atomic_reason::FILE_SYSTEM_NOT_ALLOWED);
-  expect(decide(Atomic_writes::ON, found), Atomic_means::NONE, true,
+  expect(decide(Atomic_writes::ON, found), Atomic_method::NONE, true,
          Atomic_reason::FILE_SYSTEM_NOT_ALLOWED);
-  /* Direct I/O is not what makes it whole. */
+  /* The file system's journal does not depend on direct I/O. */
   for (const bool is_direct : {true, false}) {
     found.is_direct = is_direct;
     expect(decide(Atomic_writes::AUTO, found, PAGE_BYTES, true),
-           Atomic_means::FILE_SYSTEM, false, Atomic_reason::WHOLE);
+           Atomic_method::FILE_SYSTEM, false, Atomic_reason::WHOLE);
   }
   EXPECT_TRUE(
       decide(Atomic_writes::ON, found, 2 * PAGE_BYTES, true).is_refused);
 }
 
 TEST(AtomicWrite, APageInASectorIsWhole) {
-  Atomic_findings found = ORDINARY;
+  Storage_capabilities found = ORDINARY;
   found.sector_bytes = 4096;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::SECTOR, false,
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::SECTOR, false,
          Atomic_reason::WHOLE);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).means, Atomic_means::NONE);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).method,
+            Atomic_method::NONE);
   found.sector_is_trusted = false;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::NONE, false,
          Atomic_reason::SECTOR_NOT_TRUSTED);
-  expect(decide(Atomic_writes::ON, found, 4096), Atomic_means::NONE, true,
+  expect(decide(Atomic_writes::ON, found, 4096), Atomic_method::NONE, true,
          Atomic_reason::SECTOR_NOT_TRUSTED);
-  expect(decide(Atomic_writes::AUTO, found, 4096, true), Atomic_means::SECTOR,
+  expect(decide(Atomic_writes::AUTO, found, 4096, true), Atomic_method::SECTOR,
          false, Atomic_reason::WHOLE);
-  /* A kernel that does not tell of direct I/O, before Linux 6.1. */
+  /* A kernel before Linux 6.1 does not report direct I/O. */
   found.sector_is_trusted = true;
   found.direct_is_confirmed = false;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::NONE, false,
          Atomic_reason::NOTHING_FOUND);
   found.is_direct = false;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_means::NONE, false,
+  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::NONE, false,
          Atomic_reason::NOT_DIRECT);
 }
 
-/** Where everything holds, what comes first is taken; without it the next. */
+/** If several methods hold, the first in the order is chosen. */
 TEST(AtomicWrite, TheOrderOfTheMeans) {
   for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
-    Atomic_findings found = xfs_device();
+    Storage_capabilities found = xfs_device();
     found.ioctl_succeeds = true;
     found.file_system_bytes = 2 * PAGE_BYTES;
     found.sector_bytes = PAGE_BYTES;
-    const auto means = [&found, setting](bool file_system_is_enough) {
-      return decide(setting, found, PAGE_BYTES, file_system_is_enough).means;
+    const auto method = [&found, setting](bool file_system_is_enough) {
+      return decide(setting, found, PAGE_BYTES, file_system_is_enough).method;
     };
-    EXPECT_EQ(means(true), Atomic_means::IOCTL);
+    EXPECT_EQ(method(true), Atomic_method::IOCTL);
     found.ioctl_succeeds = false;
-    EXPECT_EQ(means(true), Atomic_means::RWF);
+    EXPECT_EQ(method(true), Atomic_method::RWF);
     found.device_max_bytes = 0;
-    EXPECT_EQ(means(true), Atomic_means::FILE_SYSTEM);
-    EXPECT_EQ(means(false), Atomic_means::SECTOR);
+    EXPECT_EQ(method(true), Atomic_method::FILE_SYSTEM);
+    EXPECT_EQ(method(false), Atomic_method::SECTOR);
     found.file_system_bytes = PAGE_BYTES / 2;
-    EXPECT_EQ(means(true), Atomic_means::SECTOR);
+    EXPECT_EQ(method(true), Atomic_method::SECTOR);
     found.sector_bytes = PAGE_BYTES / 2;
-    EXPECT_EQ(means(true), setting == Atomic_writes::ON ? Atomic_means::RWF_COPY
-                                                        : Atomic_means::NONE);
+    EXPECT_EQ(method(true), setting == Atomic_writes::ON
+                                ? Atomic_method::RWF_COPY
+                                : Atomic_method::NONE);
     found.unit_max_bytes = PAGE_BYTES / 2;
-    EXPECT_EQ(means(true), Atomic_means::NONE);
+    EXPECT_EQ(method(true), Atomic_method::NONE);
   }
 }
 
-/* Every combination of what can be found and asked for: what must hold
-whatever else is so. */
+/* Invariants for every combination of settings and capabilities. */
 TEST(AtomicWrite, WhateverIsFound) {
   size_t n_whole = 0, n_refused = 0, n_doublewrite = 0;
   const uint32_t sizes[] = {0, 4096, 16384, 65536};
@@ -297,8 +302,8 @@ TEST(AtomicWrite, WhateverIsFound) {
                                  .sector_bytes = sector,
                                  .sector_is_trusted = (bits & 128) != 0,
                                  .error = (bits & 256) != 0 ? EMFILE : 0};
-                  const auto output = decide_atomic_means(input);
-                  const bool is_whole = output.means != Atomic_means::NONE;
+                  const auto output = choose_atomic_method(input);
+                  const bool is_whole = output.method != Atomic_method::NONE;
                   n_whole += is_whole;
                   n_refused += output.is_refused;
                   n_doublewrite += !is_whole && !output.is_refused;
@@ -315,33 +320,33 @@ TEST(AtomicWrite, WhateverIsFound) {
                       ASSERT_EQ(input.found.error, 0);
                     }
                   }
-                  switch (output.means) {
-                    case Atomic_means::NONE:
-                    case Atomic_means::N:
+                  switch (output.method) {
+                    case Atomic_method::NONE:
+                    case Atomic_method::N:
                       break;
-                    case Atomic_means::IOCTL:
+                    case Atomic_method::IOCTL:
                       ASSERT_TRUE(input.found.ioctl_succeeds);
                       break;
-                    case Atomic_means::RWF:
+                    case Atomic_method::RWF:
                       ASSERT_LE(page_bytes, device);
                       [[fallthrough]];
-                    case Atomic_means::RWF_COPY:
+                    case Atomic_method::RWF_COPY:
                       ASSERT_EQ(input.found.rwf_error, 0);
                       ASSERT_GT(unit_min, 0u);
                       ASSERT_LE(unit_min, page_bytes);
                       ASSERT_LE(page_bytes, unit_max);
                       break;
-                    case Atomic_means::FILE_SYSTEM:
+                    case Atomic_method::FILE_SYSTEM:
                       ASSERT_TRUE(input.file_system_is_enough);
                       ASSERT_LE(page_bytes, file_system);
                       break;
-                    case Atomic_means::SECTOR:
+                    case Atomic_method::SECTOR:
                       ASSERT_LE(page_bytes, sector);
                       ASSERT_TRUE(input.found.direct_is_confirmed);
                       ASSERT_TRUE(input.found.sector_is_trusted ||
                                   input.file_system_is_enough);
                   }
-                  if (output.means == Atomic_means::RWF_COPY) {
+                  if (output.method == Atomic_method::RWF_COPY) {
                     ASSERT_EQ(setting, Atomic_writes::ON);
                     ASSERT_TRUE(sector < page_bytes ||
                                 !input.found.direct_is_confirmed ||
@@ -350,7 +355,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   if (is_whole) {
                     ASSERT_TRUE(input.is_synced);
                   }
-                  if (output.means != Atomic_means::FILE_SYSTEM && is_whole) {
+                  if (output.method != Atomic_method::FILE_SYSTEM && is_whole) {
                     ASSERT_TRUE(input.found.is_direct);
                   }
                 }
@@ -367,29 +372,31 @@ TEST(AtomicWrite, WhateverIsFound) {
 }
 
 TEST(AtomicWrite, APageCompressedPageKeepsDoublewrite) {
-  for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_means::N); ++i) {
-    const auto means = static_cast<Atomic_means>(i);
-    EXPECT_FALSE(page_is_written_whole(means, true));
-    EXPECT_EQ(page_is_written_whole(means, false), means != Atomic_means::NONE);
-    EXPECT_EQ(needs_rwf(means),
-              means == Atomic_means::RWF || means == Atomic_means::RWF_COPY);
+  for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_method::N); ++i) {
+    const auto method = static_cast<Atomic_method>(i);
+    EXPECT_FALSE(is_written_atomically(method, true));
+    EXPECT_EQ(is_written_atomically(method, false),
+              method != Atomic_method::NONE);
+    EXPECT_EQ(needs_rwf(method), method == Atomic_method::RWF ||
+                                     method == Atomic_method::RWF_COPY);
   }
 }
 
-/** With ON, where the file is closed, and where there are no copies: the write
-opens the file, or ends the server. */
+/** With ON a page also bypasses the doublewrite buffer if its file is closed or
+there are no copies: the write opens the file, or the server stops. */
 TEST(AtomicWrite, WhatGoesWithoutTheDoublewriteBuffer) {
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
-    for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_means::N); ++i) {
-      const auto means = static_cast<Atomic_means>(i);
+    for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_method::N); ++i) {
+      const auto method = static_cast<Atomic_method>(i);
       for (const bool is_open : {false, true}) {
         for (const bool has_copies : {false, true}) {
-          EXPECT_FALSE(
-              page_goes_without(setting, means, is_open, has_copies, true));
+          EXPECT_FALSE(may_bypass_doublewrite(setting, method, is_open,
+                                              has_copies, true));
           EXPECT_EQ(
-              page_goes_without(setting, means, is_open, has_copies, false),
-              means != Atomic_means::NONE ||
+              may_bypass_doublewrite(setting, method, is_open, has_copies,
+                                     false),
+              method != Atomic_method::NONE ||
                   (setting == Atomic_writes::ON && !(is_open && has_copies)));
         }
       }

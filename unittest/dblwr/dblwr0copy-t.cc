@@ -19,7 +19,7 @@ TEST(DoublewriteCopy, OneFromBeforeTheCheckpointIsStale) {
   EXPECT_TRUE(dblwr_copy_is_stale(999, 1000));
   EXPECT_FALSE(dblwr_copy_is_stale(1000, 1000));
   EXPECT_FALSE(dblwr_copy_is_stale(1001, 1000));
-  /* The checkpoint is not known yet. */
+  /* Checkpoint not known yet. */
   EXPECT_FALSE(dblwr_copy_is_stale(0, 0));
 }
 

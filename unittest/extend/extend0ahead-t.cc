@@ -21,15 +21,15 @@ namespace {
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
-constexpr Extend_look LOOK{.now_s = 100.0,
-                           .size = GIB,
-                           .size_max = 64 * 1024 * GIB,
-                           .n_unused = 100,
-                           .unit_bytes = MIB,
-                           .extent_bytes = MIB,
-                           .is_page_compressed = false,
-                           .disk_room = 100 * GIB,
-                           .is_disk_held = false};
+constexpr Tablespace_sample LOOK{.now_s = 100.0,
+                                 .size = GIB,
+                                 .size_max = 64 * 1024 * GIB,
+                                 .n_unused = 100,
+                                 .unit_bytes = MIB,
+                                 .extent_bytes = MIB,
+                                 .is_page_compressed = false,
+                                 .disk_available = 100 * GIB,
+                                 .is_disk_backing_off = false};
 
 Extend_history growing(double bytes_per_s) {
   return {.is_known = true,
@@ -41,47 +41,47 @@ Extend_history growing(double bytes_per_s) {
 }
 
 TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
-  Extend_look look = LOOK;
-  Extend_history history = extend_history({}, look);
+  Tablespace_sample sample = LOOK;
+  Extend_history history = extend_history({}, sample);
   EXPECT_TRUE(history.is_known);
   EXPECT_EQ(history.growth, 0.0);
 
-  look.now_s += 12.0;
-  look.n_unused -= 60;
-  history = extend_history(history, look);
+  sample.now_s += 12.0;
+  sample.n_unused -= 60;
+  history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 5.0 * MIB);
 
-  /* Slower now: the faster counts, and is forgotten by halves. */
-  look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
-  look.n_unused -= 30;
-  history = extend_history(history, look);
+  /* Slower now: the faster growth counts, and halves. */
+  sample.now_s += EXTEND_GROWTH_HALF_LIFE_S;
+  sample.n_unused -= 30;
+  history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 2.5 * MIB);
 
   EXPECT_DOUBLE_EQ(history.grown, (60.0 / 2.0 + 30.0) * MIB);
 
   /* Rows were deleted. */
-  look.now_s += EXTEND_GROWTH_HALF_LIFE_S;
-  look.n_unused += 40;
-  history = extend_history(history, look);
+  sample.now_s += EXTEND_GROWTH_HALF_LIFE_S;
+  sample.n_unused += 40;
+  history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 1.25 * MIB);
   EXPECT_DOUBLE_EQ(history.grown, 30.0 * MIB);
 
-  /* What is used again after that is growth. */
-  look.now_s += EXTEND_GROWTH_WINDOW_S;
-  look.n_unused -= 20;
-  history = extend_history(history, look);
+  /* Space that is used again after that is growth. */
+  sample.now_s += EXTEND_GROWTH_WINDOW_S;
+  sample.n_unused -= 20;
+  history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 2.0 * MIB);
 }
 
 TEST(ExtendHistory, AWindowThatHasOnlyBegunCountsAsAWholeOne) {
-  /* Four extents at once, each six seconds: 0.67 MiB a second. */
-  Extend_look look = LOOK;
-  Extend_history history = extend_history({}, look);
+  /* Four extents at once every six seconds: 0.67 MiB/s. */
+  Tablespace_sample sample = LOOK;
+  Extend_history history = extend_history({}, sample);
   double most = 0.0;
   for (unsigned second = 1; second < 90; ++second) {
-    look.now_s += 1.0;
-    look.n_unused -= second % 6 == 0 ? 4 : 0;
-    history = extend_history(history, look);
+    sample.now_s += 1.0;
+    sample.n_unused -= second % 6 == 0 ? 4 : 0;
+    history = extend_history(history, sample);
     most = std::max(most, history.growth);
   }
   EXPECT_GT(most, 0.6 * MIB);
@@ -90,77 +90,77 @@ TEST(ExtendHistory, AWindowThatHasOnlyBegunCountsAsAWholeOne) {
 
 TEST(ExtendHistory, AnExtensionIsNoGrowth) {
   Extend_history history = extend_history({}, LOOK);
-  Extend_look look = LOOK;
-  look.now_s += EXTEND_GROWTH_WINDOW_S;
-  look.size += 500 * MIB;
-  look.n_unused += 500;
-  EXPECT_EQ(extend_history(history, look).growth, 0.0);
+  Tablespace_sample sample = LOOK;
+  sample.now_s += EXTEND_GROWTH_WINDOW_S;
+  sample.size += 500 * MIB;
+  sample.n_unused += 500;
+  EXPECT_EQ(extend_history(history, sample).growth, 0.0);
 }
 
 TEST(ExtendHistory, OddLooks) {
-  Extend_look look = LOOK;
-  look.n_unused = 1025;
-  const Extend_history history = extend_history(growing(5.0), look);
+  Tablespace_sample sample = LOOK;
+  sample.n_unused = 1025;
+  const Extend_history history = extend_history(growing(5.0), sample);
   EXPECT_EQ(history.used_min, 0u);
   /* No time has passed. */
   EXPECT_EQ(history.growth, 5.0);
 }
 
 TEST(ExtendAccount, RoomIsPromisedOnce) {
-  Extend_account account;
-  EXPECT_EQ(account.room(), 0u);
+  Disk_budget account;
+  EXPECT_EQ(account.available(), 0u);
   account.open(1.0, 30 * GIB, 100 * GIB);
-  EXPECT_EQ(account.room(), 25 * GIB);
-  account.promise(10 * GIB);
-  /* In the same round. */
+  EXPECT_EQ(account.available(), 25 * GIB);
+  account.reserve(10 * GIB);
+  /* In the same scan. */
   account.open(1.0, 30 * GIB, 100 * GIB);
-  EXPECT_EQ(account.room(), 15 * GIB);
-  account.promise(16 * GIB);
-  EXPECT_EQ(account.room(), 0u);
+  EXPECT_EQ(account.available(), 15 * GIB);
+  account.reserve(16 * GIB);
+  EXPECT_EQ(account.available(), 0u);
   account.open(2.0, 20 * GIB, 100 * GIB);
-  EXPECT_EQ(account.room(), 15 * GIB);
+  EXPECT_EQ(account.available(), 15 * GIB);
 }
 
 TEST(ExtendAccount, AStepFindsTheRoomThatThereIs) {
-  Extend_account account;
-  EXPECT_TRUE(account.may_step(0.0, GIB, 6 * GIB, 100 * GIB));
-  EXPECT_FALSE(account.may_step(0.0, GIB + 1, 6 * GIB, 100 * GIB));
+  Disk_budget account;
+  EXPECT_TRUE(account.can_extend(0.0, GIB, 6 * GIB, 100 * GIB));
+  EXPECT_FALSE(account.can_extend(0.0, GIB + 1, 6 * GIB, 100 * GIB));
   account.failed(0.0);
-  EXPECT_FALSE(account.may_step(1.0, GIB, 6 * GIB, 100 * GIB));
+  EXPECT_FALSE(account.can_extend(1.0, GIB, 6 * GIB, 100 * GIB));
 }
 
 TEST(ExtendAccount, HeldAfterAFailure) {
-  Extend_account account;
-  EXPECT_FALSE(account.is_held(0.0));
+  Disk_budget account;
+  EXPECT_FALSE(account.is_backing_off(0.0));
   account.failed(10.0);
-  EXPECT_TRUE(account.is_held(10.0));
-  EXPECT_TRUE(account.is_held(69.9));
-  EXPECT_FALSE(account.is_held(70.0));
+  EXPECT_TRUE(account.is_backing_off(10.0));
+  EXPECT_TRUE(account.is_backing_off(69.9));
+  EXPECT_FALSE(account.is_backing_off(70.0));
 
-  Extend_look look = LOOK;
-  look.n_unused = 0;
-  look.is_disk_held = true;
-  EXPECT_EQ(decide_extend_ahead(1, look, growing(200.0)).reason,
-            Extend_reason::DISK_HELD);
+  Tablespace_sample sample = LOOK;
+  sample.n_unused = 0;
+  sample.is_disk_backing_off = true;
+  EXPECT_EQ(decide_extend_ahead(1, sample, growing(200.0)).reason,
+            Extend_reason::DISK_BACKING_OFF);
 }
 
 TEST(ExtendAhead, FullIn) {
-  EXPECT_DOUBLE_EQ(extend_full_in_s(104 * MIB, 4 * MIB, 10.0 * MIB), 10.0);
-  EXPECT_DOUBLE_EQ(extend_full_in_s(3 * MIB, 4 * MIB, 10.0 * MIB), 0.0);
-  EXPECT_DOUBLE_EQ(extend_full_in_s(7, 0, 0.0), 7.0);
+  EXPECT_DOUBLE_EQ(extend_time_to_full_s(104 * MIB, 4 * MIB, 10.0 * MIB), 10.0);
+  EXPECT_DOUBLE_EQ(extend_time_to_full_s(3 * MIB, 4 * MIB, 10.0 * MIB), 0.0);
+  EXPECT_DOUBLE_EQ(extend_time_to_full_s(7, 0, 0.0), 7.0);
 }
 
 TEST(ExtendAhead, NotWhatIsGivenBack) {
-  Extend_look look = LOOK;
-  look.n_unused = 0;
-  look.is_page_compressed = true;
-  EXPECT_EQ(decide_extend_ahead(1, look, growing(200.0)).reason,
+  Tablespace_sample sample = LOOK;
+  sample.n_unused = 0;
+  sample.is_page_compressed = true;
+  EXPECT_EQ(decide_extend_ahead(1, sample, growing(200.0)).reason,
             Extend_reason::PAGE_COMPRESSED);
 }
 
 TEST(ExtendAhead, RestsUnlessItIsFullSoon) {
-  EXPECT_DOUBLE_EQ(extend_ahead_rest_s(0.1, EXTEND_HORIZON_S), 0.3);
-  EXPECT_EQ(extend_ahead_rest_s(0.1, EXTEND_HORIZON_S - 0.1), 0.0);
+  EXPECT_DOUBLE_EQ(pause_ahead_s(0.1, EXTEND_HORIZON_S), 0.3);
+  EXPECT_EQ(pause_ahead_s(0.1, EXTEND_HORIZON_S - 0.1), 0.0);
 }
 
 TEST(ExtendAhead, FreeBytes) {
@@ -172,21 +172,21 @@ TEST(ExtendAhead, FreeBytes) {
                      {1000 * MIB, 16, 0},
                      {1000 * MIB, 50, 34 * MIB}};
   for (const auto &one : cases) {
-    Extend_look look = LOOK;
-    look.size = one.size;
-    look.n_unused = one.n_unused;
-    EXPECT_EQ(extend_free_bytes(look), one.free) << one.size;
+    Tablespace_sample sample = LOOK;
+    sample.size = one.size;
+    sample.n_unused = one.n_unused;
+    EXPECT_EQ(extend_free_bytes(sample), one.free) << one.size;
   }
   /* Pages of 1 KiB: an extent has 16 units. */
-  Extend_look look = LOOK;
-  look.size = 10 * MIB;
-  look.unit_bytes = 64 * 1024;
-  look.n_unused = 9;
-  EXPECT_EQ(extend_free_bytes(look), 2u * 64 * 1024);
+  Tablespace_sample sample = LOOK;
+  sample.size = 10 * MIB;
+  sample.unit_bytes = 64 * 1024;
+  sample.n_unused = 9;
+  EXPECT_EQ(extend_free_bytes(sample), 2u * 64 * 1024);
 }
 
-/* When upstream extends: fsp_reserve_free_extents(), for what an insert asks
-for at most, if nothing is listed. */
+/* Whether InnoDB extends a file: fsp_reserve_free_extents(), for the largest
+request of an insert. */
 bool upstream_extends(uint64_t n_units, uint64_t n_listed, uint64_t n_above) {
   constexpr uint64_t ASKED = 3;
   const uint64_t usable =
@@ -202,10 +202,10 @@ TEST(ExtendAhead, BeforeUpstream) {
         if (!upstream_extends(n_units, n_listed, n_unused - n_listed)) {
           continue;
         }
-        Extend_look look = LOOK;
-        look.size = n_units * MIB;
-        look.n_unused = n_unused;
-        EXPECT_EQ(decide_extend_ahead(1, look, growing(200.0)).reason,
+        Tablespace_sample sample = LOOK;
+        sample.size = n_units * MIB;
+        sample.n_unused = n_unused;
+        EXPECT_EQ(decide_extend_ahead(1, sample, growing(200.0)).reason,
                   Extend_reason::GROWTH)
             << n_units << " " << n_unused;
       }
@@ -216,7 +216,7 @@ TEST(ExtendAhead, BeforeUpstream) {
 TEST(ExtendAhead, Reasons) {
   struct {
     uint32_t pct;
-    uint64_t size, free, disk_room, size_max;
+    uint64_t size, free, disk_available, size_max;
     double growth;
     Extend_reason reason;
     uint64_t target;
@@ -224,21 +224,21 @@ TEST(ExtendAhead, Reasons) {
       {0, GIB, 0, GIB, 9 * GIB, 1e9, Extend_reason::OFF, 0},
       {5, GIB, 0, GIB, 9 * GIB, 0.0, Extend_reason::NOT_GROWING, 0},
       {5, GIB, 100 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::ENOUGH, 0},
-      /* 5 % of 1 GiB are 51.2 MiB; 30 s of growth and two jumps are added. */
+      /* 5 % of 1 GiB are 51.2 MiB. 30 s of growth and two bursts are added. */
       {5, GIB, 51 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::SHARE,
        GIB + 38 * MIB},
       {1, GIB, 63 * MIB, GIB, 9 * GIB, 4.0 * MIB, Extend_reason::GROWTH,
        GIB + 128 * MIB},
       {1, GIB, 64 * MIB, GIB, 9 * GIB, 4.0 * MIB, Extend_reason::ENOUGH, 0},
-      /* A jump is the least that is kept free, whatever the growth. */
+      /* At least one burst stays free, at any growth. */
       {1, 10 * MIB, 4 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH,
        19 * MIB},
       {1, 10 * MIB, 5 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::ENOUGH, 0},
-      /* A file is doubled at most, so that half an extent becomes one. */
+      /* A file at most doubles, so that half an extent becomes one. */
       {1, 2 * MIB, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, 4 * MIB},
       {1, MIB / 2, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, MIB},
       {1, MIB / 2 - 1, 0, GIB, 9 * GIB, 200.0, Extend_reason::TOO_SMALL, 0},
-      /* The most that is made free of it. */
+      /* The max space that is preallocated. */
       {1, GIB, 51 * MIB, 9 * GIB, 9 * GIB, 4e9, Extend_reason::GROWTH,
        GIB + 973 * MIB},
       {50, 100 * GIB, GIB, 9 * GIB, 900 * GIB, 200.0, Extend_reason::ENOUGH, 0},
@@ -251,47 +251,47 @@ TEST(ExtendAhead, Reasons) {
        Extend_reason::SHARE, GIB + 2 * MIB},
   };
   for (const auto &one : cases) {
-    Extend_look look = LOOK;
-    look.size = one.size;
-    look.n_unused = one.free / MIB + 6 + one.size / MIB / 100;
-    look.disk_room = one.disk_room;
-    look.size_max = one.size_max;
+    Tablespace_sample sample = LOOK;
+    sample.size = one.size;
+    sample.n_unused = one.free / MIB + 6 + one.size / MIB / 100;
+    sample.disk_available = one.disk_available;
+    sample.size_max = one.size_max;
     const Extend_decision decision =
-        decide_extend_ahead(one.pct, look, growing(one.growth));
+        decide_extend_ahead(one.pct, sample, growing(one.growth));
     EXPECT_EQ(decision.reason, one.reason) << one.pct << " " << one.growth;
     EXPECT_EQ(decision.target, one.target) << one.pct << " " << one.growth;
   }
 }
 
 TEST(ExtendAhead, LooksAsOftenAsTheyAreCheap) {
-  EXPECT_DOUBLE_EQ(extend_look_interval_s(0.0), EXTEND_LOOK_MIN_S);
-  EXPECT_DOUBLE_EQ(extend_look_interval_s(0.005), 0.5);
-  EXPECT_DOUBLE_EQ(extend_look_interval_s(0.5), EXTEND_LOOK_MAX_S);
+  EXPECT_DOUBLE_EQ(scan_interval_s(0.0), EXTEND_SCAN_MIN_S);
+  EXPECT_DOUBLE_EQ(scan_interval_s(0.005), 0.5);
+  EXPECT_DOUBLE_EQ(scan_interval_s(0.5), EXTEND_SCAN_MAX_S);
 }
 
-/* A file that is filled, a thread that looks at it, and a device on which
-extending it takes its time. */
+/* A file that inserts fill, a thread that scans it, and a device that takes
+time to extend it. */
 struct Simulation {
-  /** Bytes a second that are inserted, by the second. */
+  /** Rate of the inserts at a time in seconds: bytes/s. */
   std::function<double(double)> inserted;
 
-  /** Bytes a second that the device extends. */
+  /** Rate at which the device extends a file: bytes/s. */
   double device;
 
   uint32_t pct{10};
 
-  /** The file at the beginning, and what is in use of it; at the end, too. */
+  /** Size of the file, and space in use: bytes, at the begin and at the end. */
   double size{12.0 * MIB};
   double used{8.0 * MIB};
 
-  /** How often the thread looks: seconds. */
-  double look_s{EXTEND_LOOK_MAX_S};
+  /** Interval between scans: seconds. */
+  double look_s{EXTEND_SCAN_MAX_S};
 
-  /** Seconds in which an insert found no room, but for the first ones, in which
-  nothing is known of its growth. */
+  /** Seconds in which an insert had no space, without the first 5 s, in which
+  the growth is not measured yet. */
   double starved_s{0.0};
 
-  /** How often inserts have extended it, from the beginning. */
+  /** Number of extensions by inserts, from the beginning. */
   unsigned n_extensions{0};
 
   void run(double seconds) {
@@ -299,37 +299,40 @@ struct Simulation {
     Extend_history history;
     double taken = used;
     double target = 0.0;
-    double next_look_s = 0.0;
+    double next_tick_s = 0.0;
     for (double now = 0.0; now < seconds; now += TICK_S) {
       const double want = inserted(now) * TICK_S;
       used += std::min(want, size - used);
       if (want > size - used && now > 5.0) {
         starved_s += TICK_S;
       }
-      /* An insert that finds no room extends by itself, as upstream does. */
+      /* An insert without space extends the file itself, as in stock. */
       if (size - used < MIB) {
         size += 4.0 * MIB;
         ++n_extensions;
       }
       while (taken < used) {
-        taken += EXTEND_JUMP_EXTENTS * MIB;
+        taken += EXTEND_BURST_EXTENTS * MIB;
       }
-      Extend_look look = LOOK;
-      look.now_s = now;
-      look.size = static_cast<uint64_t>(size) / MIB * MIB;
-      look.n_unused =
-          (look.size - std::min(look.size, static_cast<uint64_t>(taken))) / MIB;
-      if (now >= next_look_s) {
-        next_look_s = now + look_s;
-        history = extend_history(history, look);
-        target = std::max(target > size ? target : 0.0,
-                          static_cast<double>(
-                              decide_extend_ahead(pct, look, history).target));
+      Tablespace_sample sample = LOOK;
+      sample.now_s = now;
+      sample.size = static_cast<uint64_t>(size) / MIB * MIB;
+      sample.n_unused =
+          (sample.size - std::min(sample.size, static_cast<uint64_t>(taken))) /
+          MIB;
+      if (now >= next_tick_s) {
+        next_tick_s = now + look_s;
+        history = extend_history(history, sample);
+        target =
+            std::max(target > size ? target : 0.0,
+                     static_cast<double>(
+                         decide_extend_ahead(pct, sample, history).target));
       }
       if (target > size) {
-        const double full_in_s = extend_full_in_s(
-            extend_free_bytes(look), EXTEND_JUMP_EXTENTS * MIB, history.growth);
-        const double rest_s = extend_ahead_rest_s(EXTEND_STEP_S, full_in_s);
+        const double time_to_full_s =
+            extend_time_to_full_s(extend_free_bytes(sample),
+                                  EXTEND_BURST_EXTENTS * MIB, history.growth);
+        const double rest_s = pause_ahead_s(EXTEND_STEP_S, time_to_full_s);
         size = std::min(target, size + device * TICK_S * EXTEND_STEP_S /
                                            (EXTEND_STEP_S + rest_s));
       }
@@ -338,7 +341,7 @@ struct Simulation {
 };
 
 TEST(ExtendAheadSimulation, InsertsFindRoom) {
-  /* On devices that extend at least 1.5 times as fast as the file grows. */
+  /* Devices that extend at least 1.5 times as fast as the file grows. */
   for (const double rate : {0.1 * MIB, 1.0 * MIB, 8.0 * MIB, 100.0 * MIB}) {
     for (const double device : {1.5 * rate, 10.0 * rate}) {
       for (const uint32_t pct : {1u, 10u, 50u}) {
@@ -347,7 +350,7 @@ TEST(ExtendAheadSimulation, InsertsFindRoom) {
         EXPECT_EQ(steady.starved_s, 0.0) << rate << " " << device << " " << pct;
 
         Simulation often{[rate](double) { return rate; }, device, pct};
-        often.look_s = EXTEND_LOOK_MIN_S;
+        often.look_s = EXTEND_SCAN_MIN_S;
         often.run(600.0);
         EXPECT_EQ(often.starved_s, 0.0) << rate << " " << device << " " << pct;
         EXPECT_LE(often.n_extensions, steady.n_extensions);
@@ -365,8 +368,8 @@ TEST(ExtendAheadSimulation, InsertsFindRoom) {
 }
 
 TEST(ExtendAheadSimulation, ALoadThatBeginsSuddenly) {
-  /* 400 MiB are free and 900 are inserted within 18 s, on a device that adds
-  756 to them if it begins at once and does not rest. */
+  /* 400 MiB are free, and 900 MiB are inserted within 18 s. The device adds 756
+  MiB if it begins at once and does not pause. */
   Simulation sudden{
       [](double now) { return now >= 300.0 && now < 318.0 ? 50.0 * MIB : 0.0; },
       42.0 * MIB, 1, 4.0 * GIB, 3.6 * GIB};
@@ -374,12 +377,13 @@ TEST(ExtendAheadSimulation, ALoadThatBeginsSuddenly) {
   EXPECT_EQ(sudden.starved_s, 0.0);
 }
 
-/* What comes to it, whatever the growth: three jumps, six units that upstream
-keeps, a jump that is not filled, what was free at first; rounded up. */
+/* Free space in addition, at any growth: three bursts, six units that InnoDB
+reserves, a burst that is not filled, the free space at the begin; rounded
+up. */
 constexpr double LEFT_AT_MOST = 30.0 * MIB;
 
 TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
-  /* Also where it is looked at ten times a second, on a fast device. */
+  /* Also with ten scans per second, on a fast device. */
   for (const double burst : {10.0 * MIB, 30.0 * MIB, 300.0 * MIB}) {
     for (const double seconds : {0.3, 1.0, 5.0}) {
       Simulation once{
@@ -387,7 +391,7 @@ TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
             return now >= 10.0 && now < 10.0 + seconds ? burst / seconds : 0.0;
           },
           1e9, 1};
-      once.look_s = EXTEND_LOOK_MIN_S;
+      once.look_s = EXTEND_SCAN_MIN_S;
       once.run(300.0);
       EXPECT_LE(once.size - once.used, 1.5 * burst + LEFT_AT_MOST)
           << burst << " " << seconds;
@@ -396,7 +400,7 @@ TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
 }
 
 TEST(ExtendAheadSimulation, WhatIsNotUsedIsBounded) {
-  /* A load that ends leaves what its growth has asked for, or the share. */
+  /* A load that ends leaves the space for its growth, or the percentage. */
   for (const double rate : {0.1 * MIB, 1.0 * MIB, 8.0 * MIB}) {
     for (const uint32_t pct : {1u, 10u}) {
       Simulation ends{[rate](double now) { return now < 200.0 ? rate : 0.0; },
@@ -409,25 +413,25 @@ TEST(ExtendAheadSimulation, WhatIsNotUsedIsBounded) {
   }
 }
 
-/* Files on one device: one thread extends the one that is full soonest, step by
-step, as Extender_ahead does.
-@return how many extensions inserts had to make after the first ten seconds, of
-files that had been seen to grow */
+/* Files on one device: one thread extends the one whose space runs out first,
+step by step, as Extender_ahead does.
+@return number of extensions by inserts after the first ten seconds, of files
+whose growth was measured */
 unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
   struct File {
     double used, taken, size;
     double target{0.0};
     Extend_history history{};
-    Extend_look look{LOOK};
+    Tablespace_sample sample{LOOK};
     Extend_pace pace{MIB};
 
     bool is_known_to_grow() const {
       return history.growth >= EXTEND_GROWTH_MIN;
     }
 
-    double full_in_s() const {
-      return extend_full_in_s(extend_free_bytes(look),
-                              EXTEND_JUMP_EXTENTS * MIB, history.growth);
+    double time_to_full_s() const {
+      return extend_time_to_full_s(extend_free_bytes(sample),
+                                   EXTEND_BURST_EXTENTS * MIB, history.growth);
     }
   };
   constexpr double TICK_S = 0.01;
@@ -437,36 +441,37 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
     files.push_back({used, used, 96.0 * MIB});
   }
   unsigned extensions = 0;
-  double next_look_s = 0.0;
+  double next_tick_s = 0.0;
   double next_step_s = 0.0;
   for (double now = 0.0; now < 120.0; now += TICK_S) {
-    const bool is_look = now >= next_look_s;
-    next_look_s += is_look ? 1.0 : 0.0;
+    const bool is_look = now >= next_tick_s;
+    next_tick_s += is_look ? 1.0 : 0.0;
     File *soonest = nullptr;
     for (File &file : files) {
       file.used += rate * TICK_S;
       while (file.taken < file.used) {
-        file.taken += EXTEND_JUMP_EXTENTS * MIB;
+        file.taken += EXTEND_BURST_EXTENTS * MIB;
       }
-      file.look.now_s = now;
-      file.look.size = static_cast<uint64_t>(file.size) / MIB * MIB;
-      file.look.n_unused =
-          (file.look.size -
-           std::min(file.look.size, static_cast<uint64_t>(file.taken))) /
+      file.sample.now_s = now;
+      file.sample.size = static_cast<uint64_t>(file.size) / MIB * MIB;
+      file.sample.n_unused =
+          (file.sample.size -
+           std::min(file.sample.size, static_cast<uint64_t>(file.taken))) /
           MIB;
-      if (file.look.n_unused <= 6 + file.look.size / MIB / 100) {
+      if (file.sample.n_unused <= 6 + file.sample.size / MIB / 100) {
         file.size += 4.0 * MIB;
         extensions += now > 10.0 && file.is_known_to_grow() ? 1 : 0;
       }
       if (is_look) {
-        file.history = extend_history(file.history, file.look);
+        file.history = extend_history(file.history, file.sample);
         file.target = std::max(
             file.target > file.size ? file.target : 0.0,
             static_cast<double>(
-                decide_extend_ahead(10, file.look, file.history).target));
+                decide_extend_ahead(10, file.sample, file.history).target));
       }
       if (file.target > file.size &&
-          (soonest == nullptr || file.full_in_s() < soonest->full_in_s())) {
+          (soonest == nullptr ||
+           file.time_to_full_s() < soonest->time_to_full_s())) {
         soonest = &file;
       }
     }
@@ -476,7 +481,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
           soonest->pace.next(size, static_cast<uint64_t>(soonest->target));
       const double step_s = static_cast<double>(next - size) / device;
       next_step_s =
-          now + step_s + extend_ahead_rest_s(step_s, soonest->full_in_s());
+          now + step_s + pause_ahead_s(step_s, soonest->time_to_full_s());
       soonest->pace.took(next - size, step_s);
       soonest->size = static_cast<double>(next);
     }
@@ -485,8 +490,8 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
 }
 
 TEST(ExtendAheadSimulation, ManyFilesOnOneDevice) {
-  /* As measured: twelve tables, 9 MB a second in all, of a device that adds
-  half as much more in what time others leave it. */
+  /* As measured: twelve tables that grow by 9 MB/s in total, on a device that
+  can add 1.5 times as much in the time that other threads leave. */
   EXPECT_EQ(extensions_by_inserts(12, 0.75e6, 13.5e6), 0u);
   EXPECT_EQ(extensions_by_inserts(12, 0.1e6, 13.5e6), 0u);
   EXPECT_EQ(extensions_by_inserts(1, 9e6, 13.5e6), 0u);

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
-/* A file of 16 KiB pages. */
+/* A file with pages of 16 KiB. */
 constexpr Extend_target_input INPUT{.asked = 64 * MIB,
                                     .is_pages = false,
                                     .page_bytes = 16384,
@@ -41,7 +41,7 @@ TEST(ExtendTarget, BytesAreBytesAndPagesArePages) {
   EXPECT_EQ(target.reason, Extend_target_reason::GROW);
   EXPECT_EQ(target.bytes, 64 * MIB);
 
-  /* Compressed pages of 8 KiB: an extent is as many bytes. */
+  /* Compressed pages of 8 KiB: an extent has the same number of bytes. */
   input.page_bytes = 8192;
   EXPECT_EQ(decide_extend_target(input).bytes, 32 * MIB);
 }
@@ -93,29 +93,29 @@ TEST(ExtendTarget, Refusals) {
   EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
 }
 
-/* The headroom of such a file system is 512 MiB. */
+/* The headroom of this file system is 512 MiB. */
 constexpr Extend_room_input ROOM{
     .disk_free = 10 * GIB, .disk_bytes = 10 * GIB, .reserved = GIB};
 
 TEST(ExtendRoom, AStatementWithoutNeedForTheHeadroomLeavesIt) {
   Extend_room_input input = ROOM;
   input.disk_free = GIB + 512 * MIB;
-  const Extend_room room = decide_extend_room(input);
-  EXPECT_TRUE(room.is_enough);
-  EXPECT_FALSE(room.is_little_left);
-  EXPECT_EQ(room.left, 512 * MIB);
-  EXPECT_EQ(room.kept, 512 * MIB);
+  const Extend_room available = decide_extend_room(input);
+  EXPECT_TRUE(available.is_enough);
+  EXPECT_FALSE(available.is_little_left);
+  EXPECT_EQ(available.left, 512 * MIB);
+  EXPECT_EQ(available.kept, 512 * MIB);
 }
 
 TEST(ExtendRoom, AStatementThatAsksForTheHeadroomGetsMostOfIt) {
   Extend_room_input input = ROOM;
   for (const uint64_t left : {512 * MIB - 1, 52 * MIB}) {
     input.disk_free = GIB + left;
-    const Extend_room room = decide_extend_room(input);
-    EXPECT_TRUE(room.is_enough);
-    EXPECT_TRUE(room.is_little_left);
-    EXPECT_EQ(room.left, left);
-    EXPECT_EQ(room.kept / MIB, 51u);
+    const Extend_room available = decide_extend_room(input);
+    EXPECT_TRUE(available.is_enough);
+    EXPECT_TRUE(available.is_little_left);
+    EXPECT_EQ(available.left, left);
+    EXPECT_EQ(available.kept / MIB, 51u);
   }
 }
 
@@ -136,7 +136,7 @@ TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
   Extend_room_input input = ROOM;
   input.reserved = 7 * GIB;
   EXPECT_TRUE(decide_extend_room(input).is_enough);
-  /* Before the first one's first step, and before its last. */
+  /* Before the first step of the first statement, and before its last. */
   for (const uint64_t first : {7 * GIB, MIB}) {
     input.disk_free = 3 * GIB + first;
     input.reserved = 7 * GIB + first;
@@ -145,16 +145,17 @@ TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
 }
 
 TEST(ExtendRoom, AStepLeavesWhatIsKept) {
-  const Extend_room room = decide_extend_room(ROOM);
-  ASSERT_EQ(room.kept, 512 * MIB);
-  EXPECT_TRUE(extend_may_step(room, 64 * MIB, 576 * MIB));
-  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 576 * MIB - 1));
-  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 63 * MIB));
-  EXPECT_FALSE(extend_may_step(room, 64 * MIB, 0));
+  const Extend_room available = decide_extend_room(ROOM);
+  ASSERT_EQ(available.kept, 512 * MIB);
+  EXPECT_TRUE(extend_may_step(available, 64 * MIB, 576 * MIB));
+  EXPECT_FALSE(extend_may_step(available, 64 * MIB, 576 * MIB - 1));
+  EXPECT_FALSE(extend_may_step(available, 64 * MIB, 63 * MIB));
+  EXPECT_FALSE(extend_may_step(available, 64 * MIB, 0));
   EXPECT_FALSE(extend_may_step({}, 64 * MIB, 63 * MIB));
 }
 
-/* Extends a file on a device of so many bytes a second; the steps' seconds. */
+/* Extend a file on a device with a rate in bytes/s.
+@return duration of each step: seconds */
 std::vector<double> steps(uint64_t size, uint64_t target, uint64_t extent,
                           double bytes_per_s) {
   Extend_pace pace{extent};
@@ -173,7 +174,7 @@ std::vector<double> steps(uint64_t size, uint64_t target, uint64_t extent,
 }
 
 TEST(ExtendPace, StepsTakeAboutATenthOfASecond) {
-  /* On a device that writes an extent in less than that. */
+  /* Devices that write an extent in less than that. */
   for (const double bytes_per_s : {12e6, 30e6, 200e6, 600e6}) {
     const std::vector<double> found = steps(7 * MIB, 2 * GIB, MIB, bytes_per_s);
     for (size_t i = 0; i < found.size(); ++i) {
@@ -213,24 +214,24 @@ TEST(ExtendPace, AFileThatIsNotWholeExtentsComesToBe) {
 }
 
 TEST(ExtendRest, ForOthersAtWork) {
-  /* Its own redo, and that of a few others of its kind. */
+  /* The redo of the step itself, and of a few other extensions. */
   EXPECT_FALSE(extend_others_work(200 * 12, 3 * 16384));
   EXPECT_TRUE(extend_others_work(4096, 0));
   EXPECT_TRUE(extend_others_work(0, 16 * 16384));
 }
 
 TEST(ExtendRest, StepsTakeAQuarterOfTheTimeIfTheyAreShort) {
-  EXPECT_DOUBLE_EQ(extend_rest_s(0.02), 0.06);
-  EXPECT_DOUBLE_EQ(extend_rest_s(0.1), 0.3);
-  EXPECT_DOUBLE_EQ(extend_rest_s(2.0), 1.0);
+  EXPECT_DOUBLE_EQ(pause_s(0.02), 0.06);
+  EXPECT_DOUBLE_EQ(pause_s(0.1), 0.3);
+  EXPECT_DOUBLE_EQ(pause_s(2.0), 1.0);
 }
 
 TEST(ExtendDiskRoom, ATwentiethOrTenGibibytesAreKept) {
-  EXPECT_EQ(extend_disk_room(50 * GIB, 100 * GIB), 45 * GIB);
-  EXPECT_EQ(extend_disk_room(5 * GIB, 100 * GIB), 0u);
-  EXPECT_EQ(extend_disk_room(4 * GIB, 100 * GIB), 0u);
-  EXPECT_EQ(extend_disk_room(500 * GIB, 1000 * GIB), 490 * GIB);
-  EXPECT_EQ(extend_disk_room(0, 0), 0u);
+  EXPECT_EQ(extend_disk_available(50 * GIB, 100 * GIB), 45 * GIB);
+  EXPECT_EQ(extend_disk_available(5 * GIB, 100 * GIB), 0u);
+  EXPECT_EQ(extend_disk_available(4 * GIB, 100 * GIB), 0u);
+  EXPECT_EQ(extend_disk_available(500 * GIB, 1000 * GIB), 490 * GIB);
+  EXPECT_EQ(extend_disk_available(0, 0), 0u);
 }
 
 TEST(ParseSize, Units) {

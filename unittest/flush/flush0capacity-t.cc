@@ -17,42 +17,45 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-/** A device that carries so many pages a second, and takes some time for each
-batch whatever its size; or lets through at once what it carries in each tenth
-of a second, as a volume with a budget does. */
+/** A device that writes this number of pages/s, and has a fixed cost for each
+batch. Or a volume with a budget, which writes its pages of each tenth of a
+second at once. */
 struct Device {
   double pages_per_s;
   double batch_s{0.0};
   bool is_bucket{false};
 };
 
-/** Rounds as Ahead_flush makes them, of as many pages as may be flushed. */
+/** Makes rounds as Ahead_flush does, of as many pages as the limit allows. */
 class Flusher {
  public:
   /** @param[in]  interval_s  innodb_ahead_flushing_interval_ms: seconds */
   explicit Flusher(double interval_s) : m_interval_s(interval_s) {}
 
   /** @param[in]  device   the device
-  @param[in]  wanted   pages a second that there are to flush
-  @param[in]  seconds  for so long
-  @return pages a second that were written in the second half of it */
+  @param[in]  wanted   pages/s to flush
+  @param[in]  seconds  duration
+  @return pages/s written in the second half of it */
   double run(const Device &device, double wanted, double seconds) {
     const double begin_s = m_now_s;
     double n_written = 0.0;
     while (m_now_s < begin_s + seconds) {
       const bool is_writing = m_idle_since_s > m_now_s;
-      capacity.look(m_now_s, is_writing ? -1.0 : m_idle_since_s, n_done());
+      capacity.add_sample(m_now_s, is_writing ? -1.0 : m_idle_since_s,
+                          n_done());
       const double most_s =
-          std::max(FLUSH_LATE_INTERVALS * m_interval_s, FLUSH_LATE_S);
-      const double lost_s = std::max(0.0, m_due_s - most_s);
-      m_due_s -= lost_s;
+          std::max(FLUSH_CATCH_UP_INTERVALS * m_interval_s, FLUSH_CATCH_UP_S);
+      const double forfeited_s = std::max(0.0, m_accrued_s - most_s);
+      m_accrued_s -= forfeited_s;
       uint64_t n_pages = 0;
       if (!is_writing) {
         n_pages = static_cast<uint64_t>(
-            m_part + m_due_s * std::min(wanted, capacity.limit_per_s()));
-        m_part += m_due_s * std::min(wanted, capacity.limit_per_s()) -
-                  static_cast<double>(n_pages);
-        m_due_s = 0.0;
+            m_page_remainder +
+            m_accrued_s * std::min(wanted, capacity.limit_per_s()));
+        m_page_remainder +=
+            m_accrued_s * std::min(wanted, capacity.limit_per_s()) -
+            static_cast<double>(n_pages);
+        m_accrued_s = 0.0;
         m_n_before += m_n_batch;
         m_n_batch = n_pages;
         m_batch_s = m_now_s + (device.is_bucket ? 0.0 : device.batch_s);
@@ -61,26 +64,26 @@ class Flusher {
           n_written += static_cast<double>(n_pages);
         }
       }
-      capacity.round(m_now_s, m_now_s, n_pages, lost_s,
+      capacity.round(m_now_s, m_now_s, n_pages, forfeited_s,
                      wanted >= capacity.limit_per_s());
-      const double next_s = is_writing ? FLUSH_LOOK_INTERVALS * m_interval_s
-                                       : m_interval_s + late_s;
+      const double next_s = is_writing
+                                ? FLUSH_BUSY_RETRY_INTERVALS * m_interval_s
+                                : m_interval_s + late_s;
       m_now_s += next_s;
-      m_due_s += next_s;
+      m_accrued_s += next_s;
     }
     return n_written / (seconds / 2.0);
   }
 
   Flush_capacity capacity;
 
-  /** Rounds come so much later than they are due: seconds. */
+  /** Time by which each round is late: seconds. */
   double late_s{0.0};
 
  private:
   static constexpr double SLICE_S = 0.1;
 
-  /** @return pages that have been written: a batch evenly, after what it takes
-  whatever its size */
+  /** @return pages written: a batch evenly, after its fixed cost */
   uint64_t n_done() const {
     const double share = m_now_s >= m_idle_since_s
                              ? 1.0
@@ -90,7 +93,7 @@ class Flusher {
            static_cast<uint64_t>(share * static_cast<double>(m_n_batch));
   }
 
-  /** @return how long writes take */
+  /** @return duration of the writes: seconds */
   double time_of(const Device &device, uint64_t n_pages) {
     const auto pages = static_cast<double>(n_pages);
     if (!device.is_bucket) {
@@ -119,18 +122,18 @@ class Flusher {
   uint64_t m_n_before{0};
   uint64_t m_n_batch{0};
   double m_batch_s{0.0};
-  double m_due_s{0.0};
-  double m_part{0.0};
+  double m_accrued_s{0.0};
+  double m_page_remainder{0.0};
   double m_bucket{0.0};
   double m_slice{0.0};
 };
 
 TEST(FlushCapacity, IsNotKnownBeforeTheDeviceWasAskedForMore) {
   Flusher flusher{0.1};
-  EXPECT_EQ(flusher.capacity.limit_per_s(), FLUSH_FIRST_PER_S);
+  EXPECT_EQ(flusher.capacity.limit_per_s(), FLUSH_RATE_INITIAL_PER_S);
   (void)flusher.run({1e6}, 500.0, 60.0);
   EXPECT_EQ(flusher.capacity.pages_per_s(), 0.0);
-  EXPECT_EQ(flusher.capacity.limit_per_s(), FLUSH_FIRST_PER_S);
+  EXPECT_EQ(flusher.capacity.limit_per_s(), FLUSH_RATE_INITIAL_PER_S);
 }
 
 TEST(FlushCapacity, IsFoundOnAnyDevice) {
@@ -161,7 +164,7 @@ TEST(FlushCapacity, WhatABatchCostsDoesNotBringItDown) {
 TEST(FlushCapacity, IsNeverLessThanAnyDiskCarries) {
   Flusher flusher{0.02};
   (void)flusher.run({1000.0, 5.0}, 1e9, 300.0);
-  EXPECT_GE(flusher.capacity.limit_per_s(), FLUSH_LEAST_PER_S);
+  EXPECT_GE(flusher.capacity.limit_per_s(), FLUSH_RATE_MIN_PER_S);
 }
 
 TEST(FlushCapacity, FollowsADeviceThatBecomesSlowerAndFaster) {
@@ -183,26 +186,26 @@ TEST(FlushCapacity, DoesNotGrowWhereThereIsMoreOnlyNowAndThen) {
   EXPECT_LE(flusher.capacity.limit_per_s(), FLUSH_GROWTH * before);
 }
 
-/* What was written took a part of the time, and what may be flushed is what
-takes FLUSH_GROW_SHARE of it, if as much is allowed to be tried. */
+/* Writes took a fraction of the time. The limit grows to what takes
+FLUSH_GROW_FRACTION of it, within the bounds of the growth factor. */
 TEST(FlushCapacity, GrowsByTheTimeThatIsLeftFromWhatWasWritten) {
   const auto limit_after = [](double share, uint64_t n_written) {
     Flush_capacity capacity;
-    capacity.look(1000.0, 999.0, 0);
+    capacity.add_sample(1000.0, 999.0, 0);
     capacity.round(1000.0, 1000.0, n_written, 0.0, true);
-    capacity.look(1001.0, 1000.0 + share, n_written);
+    capacity.add_sample(1001.0, 1000.0 + share, n_written);
     return capacity.limit_per_s();
   };
-  EXPECT_NEAR(limit_after(0.0, 900), 900.0 * FLUSH_MOST_GROWTH, 1e-6);
-  EXPECT_NEAR(limit_after(0.2, 900), 900.0 * FLUSH_MOST_GROWTH, 1e-6);
-  EXPECT_NEAR(limit_after(0.5, 900), 900.0 * FLUSH_GROW_SHARE / 0.5, 1e-6);
+  EXPECT_NEAR(limit_after(0.0, 900), 900.0 * FLUSH_GROWTH_MAX, 1e-6);
+  EXPECT_NEAR(limit_after(0.2, 900), 900.0 * FLUSH_GROWTH_MAX, 1e-6);
+  EXPECT_NEAR(limit_after(0.5, 900), 900.0 * FLUSH_GROW_FRACTION / 0.5, 1e-6);
   EXPECT_NEAR(limit_after(0.84, 1000), 1000.0 * FLUSH_GROWTH, 1e-6);
-  /* That much is allowed already. */
-  EXPECT_EQ(limit_after(0.8, 800), FLUSH_FIRST_PER_S);
+  /* The limit is higher already. */
+  EXPECT_EQ(limit_after(0.8, 800), FLUSH_RATE_INITIAL_PER_S);
 }
 
 TEST(FlushCapacity, RoundsThatAreLateForAProcessorAreNotTheDevices) {
-  /* Each comes 80 ms later than it is due, which the next one makes up for. */
+  /* Each round is 80 ms late, and the next one catches up. */
   Flusher flusher{0.02};
   (void)flusher.run({5000.0, 0.001}, 1e9, 60.0);
   const double before = flusher.capacity.limit_per_s();
@@ -242,20 +245,20 @@ TEST(FlushCapacity, APauseIsNotAStall) {
   const double before = flusher.capacity.limit_per_s();
   flusher.capacity.round(1000.0, 1000.0, 18, 0.0, true);
   flusher.capacity.pause();
-  flusher.capacity.look(5000.0, -1.0, 1'000'000);
-  flusher.capacity.look(5000.1, 5000.05, 1'000'018);
+  flusher.capacity.add_sample(5000.0, -1.0, 1'000'000);
+  flusher.capacity.add_sample(5000.1, 5000.05, 1'000'018);
   EXPECT_EQ(flusher.capacity.limit_per_s(), before);
 }
 
 TEST(FlushCapacity, WhatWasBeforeTheFirstLookIsOfNoWindow) {
   Flush_capacity capacity;
-  /* Sync flushing has come before the first round: since when is not known. */
+  /* Sync flushing came before the first round: its start is unknown. */
   capacity.round(0.0, 5000.0, 100, 1.0, true);
-  capacity.look(5000.0, 5000.0, 9000);
+  capacity.add_sample(5000.0, 5000.0, 9000);
   capacity.round(5000.5, 5000.5, 100, 0.0, false);
-  capacity.look(5001.1, 5000.6, 9100);
+  capacity.add_sample(5001.1, 5000.6, 9100);
   EXPECT_EQ(capacity.pages_per_s(), 0.0);
-  EXPECT_EQ(capacity.limit_per_s(), FLUSH_FIRST_PER_S);
+  EXPECT_EQ(capacity.limit_per_s(), FLUSH_RATE_INITIAL_PER_S);
 }
 
 TEST(FlushCapacity, AfterAPauseItIsBackSoon) {
@@ -270,27 +273,27 @@ TEST(FlushCapacity, AfterAPauseItIsBackSoon) {
 
 TEST(FlushCapacity, WhatWasHandedOverAtAnyPriceIsNotWhatMayBeFlushed) {
   Flush_capacity capacity;
-  capacity.look(1000.0, 999.0, 0);
-  /* Sync flushing: 100,000 pages at once, which take long. */
+  capacity.add_sample(1000.0, 999.0, 0);
+  /* Sync flushing submits 100,000 pages at once, which take long. */
   capacity.round(1000.0, 1000.1, 100'000, 0.0, false);
-  capacity.look(1001.0, -1.0, 10'000);
-  EXPECT_LE(capacity.limit_per_s(), FLUSH_GROWTH * FLUSH_FIRST_PER_S);
+  capacity.add_sample(1001.0, -1.0, 10'000);
+  EXPECT_LE(capacity.limit_per_s(), FLUSH_GROWTH * FLUSH_RATE_INITIAL_PER_S);
 }
 
 TEST(FlushCapacity, WhatIsStillToBeWrittenIsNotCarried) {
-  /* Batches of ten seconds, as innodb_io_capacity_max makes them where it is
-  far above what the device carries. */
+  /* Batches of ten seconds, as with an innodb_io_capacity_max far above the
+  capacity. */
   Flush_capacity capacity;
-  capacity.look(1000.0, 999.0, 0);
+  capacity.add_sample(1000.0, 999.0, 0);
   capacity.round(1000.0, 1000.1, 3000, 0.0, true);
   for (uint64_t i = 1; i < 10; ++i) {
-    capacity.look(1000.0 + static_cast<double>(i), -1.0, 300 * i);
+    capacity.add_sample(1000.0 + static_cast<double>(i), -1.0, 300 * i);
   }
   EXPECT_NEAR(capacity.pages_per_s(), 300.0, 1.0);
 }
 
 TEST(FlushCapacity, AFewPagesTellWhatIsFarTooMuch) {
-  /* A volume has used up its credit, and less is asked for than may be. */
+  /* A volume has used up its credit, and the limit is not reached. */
   Flusher flusher{0.1};
   (void)flusher.run({10'000.0, 0.001}, 1e9, 60.0);
   (void)flusher.run({300.0, 0.001}, 1000.0, 30.0);

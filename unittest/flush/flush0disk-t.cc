@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/** A folder, and below it what sysfs has of the devices that it is on. */
+/** A folder, and below it the sysfs of the devices that it is on. */
 class DiskReader : public testing::Test {
  protected:
   void SetUp() override {
@@ -44,7 +44,7 @@ class DiskReader : public testing::Test {
 
   /** Make a device.
   @param[in]  name  its folder below sysfs
-  @param[in]  busy  milliseconds for which it has been busy */
+  @param[in]  busy  busy time: milliseconds */
   fs::path add_device(const std::string &name, uint64_t busy) const {
     const fs::path folder = m_root / "sys/devices" / name;
     fs::create_directories(folder / "slaves");
@@ -53,13 +53,12 @@ class DiskReader : public testing::Test {
     return folder;
   }
 
-  /** The folder's file system is on this device. */
+  /** Put the folder's file system on this device. */
   void is_on(const fs::path &device) const {
     fs::create_symlink(device, m_root / "sys/dev/block" / m_number);
   }
 
-  /** @return for how long each disk that is found has been busy; nothing if
-  there is none */
+  /** @return busy time of each disk that is detected; empty if there is none */
   std::vector<uint64_t> found() {
     Disk_reader reader{m_root / "sys"};
     why.clear();
@@ -123,7 +122,7 @@ TEST_F(DiskReader, ALoopDeviceWhoseFileIsOnNoDiskCountsItself) {
 }
 
 TEST_F(DiskReader, ALoopDeviceIsOnTheDiskOfItsFile) {
-  /* The file is in the folder itself, whose device is made the disk then. */
+  /* The backing file is in the folder itself, whose device is the disk. */
   const fs::path loop = add_device("loop0", 55);
   fs::create_directories(loop / "loop");
   std::ofstream{m_root / "image"} << "\n";
@@ -133,8 +132,8 @@ TEST_F(DiskReader, ALoopDeviceIsOnTheDiskOfItsFile) {
   fs::create_symlink(loop, mapper / "slaves/loop0");
   fs::create_symlink(add_device("sda", 11), mapper / "slaves/sda");
   is_on(mapper);
-  /* It ends, although the loop device is below the device that its file is on.
-   */
+  /* The search ends, although the loop device is below the device of its
+  backing file. */
   EXPECT_EQ(found(), Busy{11});
 }
 

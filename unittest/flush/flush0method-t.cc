@@ -17,23 +17,23 @@ namespace {
 
 constexpr uint64_t SYNC_AGE = 40'000'000;
 
-/** A steady load: 1 MB a second goes to the redo log, and 100
-pages are made dirty and flushed.
-@param[in]  seconds       for so long
-@param[in]  method        the method
-@param[in]  share         the age over that of sync flushing
-@param[in]  n_native      what upstream's formula asks for: pages
-@param[in]  dirty_pct     dirty pages: percent
-@return what is asked for at the end: pages a second */
+/** A steady load: each second 1 MB of redo is generated, and 100 pages become
+dirty and are flushed.
+@param[in]  seconds     duration
+@param[in]  method      the method
+@param[in]  share       oldest page age over the sync age
+@param[in]  n_adaptive  pages that InnoDB's formula recommends
+@param[in]  dirty_pct   dirty pages: percent
+@return pages/s to flush at the end */
 double after(uint64_t seconds, Flush_method method, double share,
-             uint64_t n_native, double dirty_pct = 0.0) {
+             uint64_t n_adaptive, double dirty_pct = 0.0) {
   Adaptive_method policy;
   double pages = 0.0;
   for (uint64_t i = 1; i <= seconds; ++i) {
     const uint64_t lsn = 1'000'000'000 + i * 1'000'000;
-    policy.look(method,
-                {.now_s = static_cast<double>(i),
-                 .n_native = n_native,
+    policy.add_sample(
+        method, {.now_s = static_cast<double>(i),
+                 .n_adaptive = n_adaptive,
                  .n_dirty = 4000,
                  .lsn = lsn,
                  .oldest_lsn = lsn - static_cast<uint64_t>(share * SYNC_AGE),
@@ -50,38 +50,38 @@ double after(uint64_t seconds, Flush_method method, double share,
 }
 
 TEST(AdaptiveMethod, NativeIsUpstreams) {
-  for (const uint64_t n_native : {0, 1, 123456}) {
-    EXPECT_EQ(after(600, Flush_method::NATIVE, 0.7, n_native), n_native);
+  for (const uint64_t n_adaptive : {0, 1, 123456}) {
+    EXPECT_EQ(after(600, Flush_method::NATIVE, 0.7, n_adaptive), n_adaptive);
   }
 }
 
 TEST(AdaptiveMethod, WithoutItUpstreamsIsLeftToAheadFlushing) {
   Adaptive_method policy;
-  Flush_method_look look{.now_s = 1.0,
-                         .n_native = 500,
-                         .n_dirty = 4000,
-                         .lsn = 1'000'000'000,
-                         .oldest_lsn = 990'000'000,
-                         .sync_age = SYNC_AGE,
-                         .n_flushed = 0,
-                         .dirty_pct = 89.0,
-                         .max_dirty_pct = 90.0,
-                         .is_ahead_on = true,
-                         .is_adaptive = false,
-                         .is_logging = true};
-  policy.look(Flush_method::NATIVE, look);
+  Flush_method_sample sample{.now_s = 1.0,
+                             .n_adaptive = 500,
+                             .n_dirty = 4000,
+                             .lsn = 1'000'000'000,
+                             .oldest_lsn = 990'000'000,
+                             .sync_age = SYNC_AGE,
+                             .n_flushed = 0,
+                             .dirty_pct = 89.0,
+                             .max_dirty_pct = 90.0,
+                             .is_ahead_on = true,
+                             .is_adaptive = false,
+                             .is_logging = true};
+  policy.add_sample(Flush_method::NATIVE, sample);
   EXPECT_EQ(policy.pages_per_s(1.0), 0.0);
-  /* But for innodb_max_dirty_pages_pct. */
-  look.dirty_pct = 90.0;
-  policy.look(Flush_method::NATIVE, look);
+  /* Except at innodb_max_dirty_pages_pct. */
+  sample.dirty_pct = 90.0;
+  policy.add_sample(Flush_method::NATIVE, sample);
   EXPECT_EQ(policy.pages_per_s(1.0), 500.0);
-  /* Not where there is no ahead flushing, or it has no age to go by. */
-  look.dirty_pct = 89.0;
-  look.is_ahead_on = false;
-  EXPECT_FALSE(flush_is_left_to_ahead(look));
-  look.is_ahead_on = true;
-  look.is_logging = false;
-  EXPECT_FALSE(flush_is_left_to_ahead(look));
+  /* Not if ahead flushing is off, or redo logging is disabled. */
+  sample.dirty_pct = 89.0;
+  sample.is_ahead_on = false;
+  EXPECT_FALSE(flush_is_left_to_ahead(sample));
+  sample.is_ahead_on = true;
+  sample.is_logging = false;
+  EXPECT_FALSE(flush_is_left_to_ahead(sample));
 }
 
 TEST(AdaptiveMethod, IsNativeWithoutAdaptiveFlushingOrARedoLog) {
@@ -93,13 +93,13 @@ TEST(AdaptiveMethod, IsNativeWithoutAdaptiveFlushingOrARedoLog) {
 
 TEST(AdaptiveMethod, EstimateFollowsTheRedoLogFromAQuarterOn) {
   EXPECT_EQ(after(600, Flush_method::ESTIMATE, 0.25, 500), 0.0);
-  /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
+  /* 4,000 pages in 20 MB, of which 1 MB/s has to be reclaimed. */
   EXPECT_NEAR(after(600, Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
 }
 
 TEST(AdaptiveMethod, KeepAverageFollowsWhatIsMadeDirty) {
   EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
-  /* Less below half of the age, more above. */
+  /* Less below half of the sync age, more above. */
   EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.25, 500), 50.0, 0.1);
   EXPECT_NEAR(after(600, Flush_method::KEEP_AVERAGE, 0.75, 500), 150.0, 0.1);
 }
@@ -109,19 +109,19 @@ TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
   double last = 0.0;
   for (uint64_t i = 1; i <= 600; ++i) {
     /* 1,000 pages in one second, none in the next nine. */
-    policy.look(Flush_method::KEEP_AVERAGE,
-                {.now_s = static_cast<double>(i),
-                 .n_native = 0,
-                 .n_dirty = 4000,
-                 .lsn = 1'000'000'000,
-                 .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
-                 .sync_age = SYNC_AGE,
-                 .n_flushed = i / 10 * 1000,
-                 .dirty_pct = 0.0,
-                 .max_dirty_pct = 90.0,
-                 .is_ahead_on = true,
-                 .is_adaptive = true,
-                 .is_logging = true});
+    policy.add_sample(Flush_method::KEEP_AVERAGE,
+                      {.now_s = static_cast<double>(i),
+                       .n_adaptive = 0,
+                       .n_dirty = 4000,
+                       .lsn = 1'000'000'000,
+                       .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                       .sync_age = SYNC_AGE,
+                       .n_flushed = i / 10 * 1000,
+                       .dirty_pct = 0.0,
+                       .max_dirty_pct = 90.0,
+                       .is_ahead_on = true,
+                       .is_adaptive = true,
+                       .is_logging = true});
     const double pages = policy.pages_per_s(static_cast<double>(i));
     if (i > 300) {
       EXPECT_NEAR(pages, last, 40.0);
@@ -134,28 +134,29 @@ TEST(AdaptiveMethod, KeepAverageHardlyChanges) {
 TEST(AdaptiveMethod, WhatWasAskedForHoldsForTwoSeconds) {
   Adaptive_method policy;
   EXPECT_EQ(policy.pages_per_s(1000.0), 0.0);
-  policy.look(Flush_method::NATIVE, {.now_s = 1000.0,
-                                     .n_native = 500,
-                                     .n_dirty = 4000,
-                                     .lsn = 1'000'000'000,
-                                     .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
-                                     .sync_age = SYNC_AGE,
-                                     .n_flushed = 0,
-                                     .dirty_pct = 0.0,
-                                     .max_dirty_pct = 90.0,
-                                     .is_ahead_on = true,
-                                     .is_adaptive = true,
-                                     .is_logging = true});
+  policy.add_sample(Flush_method::NATIVE,
+                    {.now_s = 1000.0,
+                     .n_adaptive = 500,
+                     .n_dirty = 4000,
+                     .lsn = 1'000'000'000,
+                     .oldest_lsn = 1'000'000'000 - SYNC_AGE / 2,
+                     .sync_age = SYNC_AGE,
+                     .n_flushed = 0,
+                     .dirty_pct = 0.0,
+                     .max_dirty_pct = 90.0,
+                     .is_ahead_on = true,
+                     .is_adaptive = true,
+                     .is_logging = true});
   EXPECT_EQ(policy.pages_per_s(1001.9), 500.0);
   EXPECT_EQ(policy.pages_per_s(1002.0), 0.0);
-  /* The pass has taken long. */
+  /* The pass took long. */
   policy.pass_done(1003.0);
   EXPECT_EQ(policy.pages_per_s(1004.9), 500.0);
   EXPECT_EQ(policy.pages_per_s(1005.0), 0.0);
 }
 
 TEST(AdaptiveMethod, AveragesAreRightFromTheBeginOn) {
-  /* 4,000 pages in 20 MB, of which 1 MB a second has to go. */
+  /* 4,000 pages in 20 MB, of which 1 MB/s has to be reclaimed. */
   EXPECT_NEAR(after(3, Flush_method::ESTIMATE, 0.5, 500), 200.0, 0.1);
   EXPECT_NEAR(after(3, Flush_method::KEEP_AVERAGE, 0.5, 500), 100.0, 0.1);
 }

@@ -18,24 +18,27 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-TEST(FlushTypes, EachReasonHasWordsOfItsOwn) {
+TEST(FlushTypes, EachTriggerAndLimitHasItsOwnText) {
   std::set<std::string> texts;
-  for (int i = 0; i < static_cast<int>(Flush_reason::N); ++i) {
-    texts.insert(flush_reason_text(static_cast<Flush_reason>(i)));
+  for (int i = 0; i < static_cast<int>(Flush_trigger::N); ++i) {
+    texts.insert(flush_trigger_text(static_cast<Flush_trigger>(i)));
   }
-  EXPECT_EQ(texts.size(), static_cast<size_t>(Flush_reason::N));
+  for (int i = 0; i < static_cast<int>(Flush_limit::N); ++i) {
+    texts.insert(flush_limit_text(static_cast<Flush_limit>(i)));
+  }
+  EXPECT_EQ(texts.size(), static_cast<size_t>(Flush_trigger::N) +
+                              static_cast<size_t>(Flush_limit::N));
 }
 
-TEST(FlushTypes, WhoAskedIsToldApart) {
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::DIRTY));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::UTIL));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::AGE));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::LIMIT));
-  EXPECT_TRUE(flush_is_cleaners(Flush_reason::DEVICE));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::OFF));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::BELOW));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::NATIVE));
-  EXPECT_FALSE(flush_is_cleaners(Flush_reason::PURGE));
+TEST(FlushTypes, AdaptiveFlushingIsNotAheadFlushing) {
+  EXPECT_TRUE(is_ahead_trigger(Flush_trigger::DIRTY));
+  EXPECT_TRUE(is_ahead_trigger(Flush_trigger::UTIL));
+  EXPECT_TRUE(is_ahead_trigger(Flush_trigger::PURGE));
+  EXPECT_TRUE(is_ahead_trigger(Flush_trigger::EARLY));
+  EXPECT_TRUE(is_ahead_trigger(Flush_trigger::AGE));
+  EXPECT_FALSE(is_ahead_trigger(Flush_trigger::OFF));
+  EXPECT_FALSE(is_ahead_trigger(Flush_trigger::NONE));
+  EXPECT_FALSE(is_ahead_trigger(Flush_trigger::ADAPTIVE));
 }
 
 }  // namespace

@@ -9,10 +9,10 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file unittest/flush/flush_simulate.cc
-Prints what flush_simulator.h comes to, second by second, for
-tools/flush_simulation.py: a load on each device, with upstream's page cleaner
-and with ahead flushing. Or, with the argument constants, by what the constants
-of the policies are judged: change one, build, and compare. */
+Prints each second of a simulation (flush_simulator.h) for
+tools/flush_simulation.py: a load on each device, with InnoDB's page cleaner and
+with ahead flushing. With the argument constants it prints the results that the
+constants of the policies are chosen by: change one, build, and compare. */
 
 #include <cmath>
 #include <cstdio>
@@ -27,12 +27,12 @@ using spw::Flush_simulation;
 using spw::Sim_result;
 using spw::Sim_setup;
 
-/** What a server of a buffer pool does on a device, by upstream's defaults. */
+/** A server with a buffer pool on a device, by InnoDB's defaults. */
 Sim_setup setup_of(const spw::Sim_device &device, double redo_mib,
                    double pool_gb, bool is_ahead) {
   Sim_setup setup{.device = device};
   setup.pool_bytes = pool_gb * 1e9;
-  /* Half of the changes are to a page in 1,000, the others to one in 10. */
+  /* Half of the changes are to one page in 1,000, the others to one in 10. */
   const double n_pages = setup.pool_bytes / spw::SIM_PAGE_BYTES;
   setup.pages = {{{n_pages / 1000.0, 0.5}, {n_pages / 10.0, 0.5}}};
   setup.redo_capacity = redo_mib * 1024.0 * 1024.0;
@@ -41,12 +41,12 @@ Sim_setup setup_of(const spw::Sim_device &device, double redo_mib,
   return setup;
 }
 
-/** Arrivals by the time, as shares of what the closed loop did.
+/** Set the arrivals over time, relative to the throughput of the closed loop.
 @return whether there is such a load */
 bool set_load(Sim_setup *setup, std::string_view load, double mean,
               unsigned seconds) {
   if (load == "bursts") {
-    /* As bench/plans/ahead-flushing.toml has them. */
+    /* As in bench/plans/ahead-flushing.toml. */
     setup->arrivals = [mean](double now_s) {
       return mean * (std::fmod(now_s, 30.0) < 10.0 ? 1.5 : 0.5);
     };
@@ -60,9 +60,9 @@ bool set_load(Sim_setup *setup, std::string_view load, double mean,
   return true;
 }
 
-/** Closed loops of ahead flushing, once they have settled: transactions a
-second, and the worst of them over their mean. On four devices, as on the fifth
-the processors are the limit. */
+/** Closed loops of ahead flushing in their steady state: transactions/s, and
+the worst second over the mean. Four devices, as on the fifth the processors are
+the limit. */
 void print_constants() {
   double log_sum = 0.0;
   double worst = 1.0;
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
   const double pool_gb = atof(argv[3]);
   puts("device,server,second,transactions,age,flushed,written,waiting");
   for (const spw::Sim_device &device : spw::SIM_DEVICES) {
-    /* Both servers get the arrivals that upstream's carries. */
+    /* Both servers get arrivals with the mean of stock's closed loop. */
     const double mean =
         Flush_simulation{setup_of(device, redo_mib, pool_gb, false)}
             .run(seconds)

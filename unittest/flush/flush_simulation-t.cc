@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file unittest/flush/flush_simulation-t.cc
-What ahead flushing comes to on devices, buffer pools, redo logs and loads. */
+Simulations of ahead flushing on devices, buffer pools, redo logs and loads. */
 
 #include <gtest/gtest.h>
 
@@ -30,9 +30,10 @@ std::string name_of(const Sim_setup &setup, const Sim_working_set &set) {
          std::to_string(setup.redo_capacity / MIB) + " MiB";
 }
 
-/* What is to be cured: measured on such a volume, with any innodb_io_capacity,
-the worst second is at 0.00 to 0.10 of the mean. (With less than the volume
-carries the simulation is steadier than the server.) */
+/* The problem that ahead flushing solves. Measured on such a volume, with any
+innodb_io_capacity: the worst second is at 0.00 to 0.10 of the mean. (With
+innodb_io_capacity below the volume's capacity, the simulation is steadier than
+the server.) */
 TEST(FlushSimulation, UpstreamComesInAComb) {
   for (const double io_capacity : {2000.0, 5000.0, 10000.0}) {
     Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
@@ -46,8 +47,7 @@ TEST(FlushSimulation, UpstreamComesInAComb) {
   }
 }
 
-/** @param[in]  test  what is tried with each volume, working set and redo log
- */
+/** @param[in]  test  called for each volume, working set and redo log */
 void for_each_volume(
     const std::function<void(const Sim_setup &, const std::string &)> &test) {
   for (const Sim_device &device : {SIM_CLOUD_SMALL, SIM_CLOUD, SIM_SATA}) {
@@ -66,18 +66,19 @@ TEST(FlushSimulation, WhoFillsTheRedoLogIsHeldBackSteadily) {
     Flush_simulation simulation{setup};
     (void)simulation.run(static_cast<unsigned>(setup.redo_capacity / MIB * 8));
     const Sim_result result = simulation.run(120);
-    /* Turns come in groups, and commits where a round's pages are written. */
+    /* Delays end in groups, and so do commits while a round's pages are
+    written. */
     EXPECT_GE(result.worst(), 0.85) << name;
     EXPECT_EQ(result.sync_s, 0.0) << name;
     EXPECT_EQ(result.stopped_s, 0.0) << name;
     EXPECT_LE(result.age_range(), 0.1) << name;
-    /* In a circle of clients one takes this long on average. */
+    /* The mean time of a transaction in the closed loop. */
     EXPECT_LE(result.delay_s, 2.0 * setup.n_clients / result.mean()) << name;
   });
 }
 
-/* A server that begins with clean pages: most of them are dirtied in the first
-seconds, and all of these are too old at once. */
+/* A server starts with clean pages. Most of them become dirty in the first
+seconds, and reach the threshold at the same time. */
 TEST(FlushSimulation, ALoadThatLastsDoesNotStopAtTheThreshold) {
   for (const double redo : {16.0 * MIB, 64.0 * MIB, 256.0 * MIB}) {
     Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
@@ -99,17 +100,16 @@ TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
   Flush_simulation simulation{setup};
   (void)simulation.run(400);
   const Sim_result result = simulation.run(120);
-  /* Eleven of them a second end in groups; their changes do not come so. */
+  /* About eleven transactions/s end in groups; their changes are spread. */
   EXPECT_LE(result.age_range(), 0.1);
   EXPECT_EQ(result.sync_s, 0.0);
   EXPECT_EQ(result.stopped_s, 0.0);
-  /* For a part of its changes each time. */
-  EXPECT_LE(result.delay_s, 2.0 * REDO_TURN_CHANGES / setup.changes *
+  /* Each delay is for a fraction of the transaction's changes. */
+  EXPECT_LE(result.delay_s, 2.0 * THROTTLE_BATCH_CHANGES / setup.changes *
                                 setup.n_clients / result.mean());
 }
 
-/* On a disk what a round of 100 ms costs whatever its size is half of what
-there is. */
+/* On a disk, the fixed cost of rounds of 100 ms is half of the capacity. */
 TEST(FlushSimulation, ADiskHasLongRounds) {
   Sim_setup setup = sim_volume(SIM_DISK, SIM_WORKING_SETS[1]);
   Flush_simulation ahead{setup};
@@ -124,7 +124,7 @@ TEST(FlushSimulation, ADiskHasLongRounds) {
   EXPECT_GE(result.mean(), upstream.run(300).mean());
 }
 
-/* Also while it settles, from an empty redo log on. */
+/* Including the transient from an empty redo log. */
 TEST(FlushSimulation, TheFirstMinutesHaveNoSyncFlushing) {
   for (const Sim_device &device : SIM_DEVICES) {
     for (const Sim_working_set &set : SIM_WORKING_SETS) {
@@ -137,8 +137,8 @@ TEST(FlushSimulation, TheFirstMinutesHaveNoSyncFlushing) {
   }
 }
 
-/* From an empty redo log on, which is filled at full speed up to the threshold
-and holds most of the dirty pages in its oldest part then. */
+/* From an empty redo log. Redo generation has no limit up to the threshold,
+where the oldest part of the redo log has most of the dirty pages. */
 TEST(FlushSimulation, ABurstIsNotPaidForByAStandstill) {
   for_each_volume([](const Sim_setup &setup, const std::string &name) {
     Flush_simulation simulation{setup};
@@ -160,11 +160,11 @@ TEST(FlushSimulation, WithADeviceThatCarriesItNobodyIsHeldBack) {
   EXPECT_LE(result.seconds.back().age, 0.9);
 }
 
-/** @return what comes of transactions that come by themselves: 60 % of what the
-device carries in a closed loop in all, in a way of their own
-@param[in]  device   the device
-@param[in]  set      the pages
-@param[in]  shape    by the time: on average 1 */
+/** @return the result of an open loop, whose mean is 60 % of the device's
+throughput in a closed loop
+@param[in]  device  the device
+@param[in]  set     the working set
+@param[in]  shape   arrivals over time, with a mean of 1 */
 Sim_result open_loop(const Sim_device &device, const Sim_working_set &set,
                      const std::function<double(double)> &shape) {
   Sim_setup setup = sim_volume(device, set);
@@ -189,18 +189,18 @@ TEST(FlushSimulation, WhatTheDeviceCarriesOnAverageNeedsNoSyncFlushing) {
       const Sim_result result = open_loop(device, SIM_WORKING_SETS[1], shape);
       EXPECT_EQ(result.sync_s, 0.0) << name << ", " << device.name;
       EXPECT_EQ(result.stopped_s, 0.0) << name << ", " << device.name;
-      /* Nothing is left over of what has come. */
+      /* No backlog is left. */
       EXPECT_LE(result.seconds.back().waiting, result.mean())
           << name << ", " << device.name;
     }
   }
 }
 
-/* What the redo log has room for is not held back: 16,000 transactions too many
-for the volume need some 45 of 150 MB. What waits is what comes while a round's
-pages are written. With upstream's formula, which flushes before it is needed.
-*/
-/** The figures of docs/ahead-flushing.md, "To begin with". */
+/* With adaptive flushing, which flushes in advance, a burst that the redo log
+has free space for is not delayed: 16,000 transactions above the volume's
+throughput need about 45 of 150 MB. Transactions wait only while a round's pages
+are written. */
+/** The figures of docs/ahead-flushing.md, "Is the mix best?". */
 TEST(FlushSimulation, ABurstFindsRoomWithTheAdaptiveMethod) {
   struct Expected {
     bool is_adaptive;
@@ -243,15 +243,16 @@ TEST(FlushSimulation, AStallOfTheDeviceIsRecoveredFrom) {
     (void)simulation.run(static_cast<unsigned>(stall_s) + 30);
     const Sim_result after = simulation.run(120);
     EXPECT_NEAR(after.mean(), before, 0.1 * before) << stall_s;
-    /* What a long one has dammed up goes round for some laps. */
+    /* The backlog of a long stall comes back several times. */
     EXPECT_GE(after.worst(), stall_s > 5.0 ? 0.5 : 0.7) << stall_s;
     EXPECT_EQ(after.stopped_s, 0.0) << stall_s;
   }
 }
 
 TEST(FlushSimulation, TheLruListsAreNotStarved) {
-  /* A third of what the device carries, while the redo log is kept from filling
-  up; nothing waits for longer than a round, and one that is late. */
+  /* A third of the device write capacity, while ahead flushing keeps the redo
+  log from running full. No page waits for longer than a round and a late one.
+  */
   Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
   setup.lru_per_s = 300.0;
   Flush_simulation simulation{setup};
@@ -260,14 +261,14 @@ TEST(FlushSimulation, TheLruListsAreNotStarved) {
   EXPECT_LE(result.lru_wait_s, 0.25);
   EXPECT_EQ(result.sync_s, 0.0);
   EXPECT_GE(result.worst(), 0.8);
-  /* They are dirty pages that need not be flushed for the redo log then: the
-  redo log is used as it is without them. */
+  /* These dirty pages need no flush for the redo log, which is used as without
+  them. */
   EXPECT_GE(result.seconds.back().age, 0.85);
 }
 
 TEST(FlushSimulation, AnyPoolConverges) {
-  /* As much is changed as there is, up to 1 TiB, with a redo log of a part of
-  it. */
+  /* The working set is the buffer pool, up to 1 TiB; the redo log is a fraction
+  of it. */
   for (const double pool : {1.0 * GIB, 32.0 * GIB, 1024.0 * GIB}) {
     for (const Sim_device &device : {SIM_SATA, SIM_NVME}) {
       Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[0]);
@@ -287,7 +288,7 @@ TEST(FlushSimulation, AnyPoolConverges) {
   }
 }
 
-/* Is the mix of a method and ahead flushing best? */
+/* Is a mix of a method and ahead flushing best? */
 TEST(FlushSimulation, EachMethodGoesWithAheadFlushing) {
   for (const Flush_method method :
        {Flush_method::NATIVE, Flush_method::ESTIMATE,
@@ -326,7 +327,7 @@ TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
   }
 }
 
-/* UTIL: what the device leaves free is used, below all thresholds. */
+/* UTIL uses the spare capacity of the device below all thresholds. */
 TEST(FlushSimulation, UtilFlushesWhileTheDeviceIsNotBusy) {
   const auto dirty_after = [](Flush_device flush_device) {
     Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[2]);
@@ -377,7 +378,7 @@ TEST(FlushSimulation, UsersWhoComeBackAfterAPurgeAreNotHeldBackForIt) {
   EXPECT_GE(simulation.run(10).mean(), 400.0);
 }
 
-/* Also where a round is less than a page of each. */
+/* Also if a round has less than a page of each instance. */
 TEST(FlushSimulation, ManyInstancesCarryAsMuchAsOne) {
   const auto mean_with = [](uint64_t n_instances) {
     Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);

@@ -9,11 +9,11 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file unittest/flush/flush_simulator.h
-A buffer pool, a redo log, clients and a device in accelerated time, on which
-the flush policies work, or upstream's page cleaner. Clients are one by one, and
-take turns as in throttle0session.cc. Pages are in expectation: counted by how
-often they are changed and by when they became dirty, so that a pool of 1 TB is
-as quick as one of 1 GB. */
+Simulates a buffer pool, a redo log, clients and a device in accelerated time,
+with the flush policies or InnoDB's page cleaner. Clients are simulated one by
+one, and are throttled as in throttle0session.cc. Pages are expected values:
+counted by how often they are changed and by when they became dirty, so that a
+pool of 1 TB is as quick as one of 1 GB. */
 
 #ifndef flush_simulator_h
 #define flush_simulator_h
@@ -36,19 +36,19 @@ as quick as one of 1 GB. */
 
 namespace spw {
 
-/** A device that does what it is given one after the other. */
+/** A device that processes its I/Os one after the other. */
 struct Sim_device {
   const char *name;
 
-  /** I/Os a second, and bytes a second. */
+  /** I/Os/s, and bytes/s. */
   double iops;
   double bytes_per_s;
 
-  /** How long an I/O takes on an idle device: seconds. */
+  /** Time of an I/O on the idle device: seconds. */
   double latency_s;
 };
 
-/* A mirror writes as one of its disks. */
+/* A mirror writes like one of its disks. */
 constexpr Sim_device SIM_DISK{"mirror-7200rpm", 150.0, 120e6, 8e-3};
 constexpr Sim_device SIM_CLOUD_SMALL{"cloud-600", 600.0, 12e6, 1e-3};
 constexpr Sim_device SIM_CLOUD{"cloud-1500", 1500.0, 30e6, 1e-3};
@@ -62,20 +62,20 @@ constexpr Sim_device SIM_DEVICES[] = {SIM_DISK, SIM_CLOUD_SMALL, SIM_CLOUD,
 struct Sim_pages {
   double n;
 
-  /** Which part of all changes goes to them. */
+  /** Fraction of all changes. */
   double share;
 };
 
 constexpr double SIM_PAGE_BYTES = 16384.0;
 
-/** What is simulated. */
+/** Input of a simulation. */
 struct Sim_setup {
   Sim_device device;
   double pool_bytes{1e9};
   std::array<Sim_pages, 2> pages{{{10e3, 0.5}, {50e3, 0.5}}};
 
-  /** A transaction: rows that it changes, what it writes to the redo log, the
-  processor time that it takes; and how many a second the processors carry. */
+  /** A transaction: row changes, redo in bytes, processor time. Max
+  transactions/s of the processors. */
   unsigned changes{5};
   double redo_bytes{3000.0};
   double cpu_s{0.5e-3};
@@ -83,22 +83,22 @@ struct Sim_setup {
 
   unsigned n_clients{32};
 
-  /** Transactions a second that come, by the time; those that find no room
-  wait. Without it each client begins one when its last has ended. */
+  /** Transactions/s that arrive, over time; they wait for an idle client.
+  Without it, each client begins a transaction when its last has ended. */
   std::function<double(double)> arrivals{};
 
-  /** Whether the device works, by the time. */
+  /** Whether the device works, over time. */
   std::function<bool(double)> works{};
 
-  /** The redo log: upstream's limits follow from it. */
+  /** Size of the redo log, from which InnoDB's limits follow: bytes. */
   double redo_capacity{64.0 * 1024 * 1024};
 
   bool is_doublewrite{true};
 
-  /** I/Os that a batch of a flush list costs besides its pages: an fsync() of
-  the doublewrite file and of each file that it has written to. */
+  /** Additional I/Os of a flush-list batch: an fsync() of the doublewrite file
+  and of each file that it has written to. */
   double batch_ios{9.0};
-  /** There are rounds if it is on or the method is not native. */
+  /** There are rounds if it is on, or the method is not native. */
   Flush_settings settings{.is_on = true};
   Flush_device flush_device{Flush_device::LATENCY};
 
@@ -106,19 +106,20 @@ struct Sim_setup {
   bool is_adaptive{true};
   Flush_method method{Flush_method::NATIVE};
 
-  /** innodb_ahead_flushing_max_delay_us: seconds; 0: nobody is delayed. */
+  /** innodb_ahead_flushing_max_delay_us, but in seconds; 0 delays no session.
+   */
   double max_delay_s{0.5};
 
-  /** Changes a second that purge makes, by the time; it takes no turns, and
-  asks for pages after each batch. */
+  /** Changes/s of purge, over time. It is not throttled, and requests flushing
+  after each batch. */
   std::function<double(double)> purges{};
 
-  /** Dirty pages a second that are at the end of the LRU lists, and whose
-  frames are needed; they are of all ages. */
+  /** Dirty pages/s at the end of the LRU lists whose frames are needed. They
+  are of all ages. */
   double lru_per_s{0.0};
 };
 
-/** Pages that are changed. */
+/** A working set. */
 struct Sim_working_set {
   const char *name;
   std::array<Sim_pages, 2> pages;
@@ -129,7 +130,7 @@ constexpr Sim_working_set SIM_WORKING_SETS[] = {
     {"hot and cold", {{{1e3, 0.5}, {100e3, 0.5}}}},
     {"large", {{{500e3, 1.0}, {}}}}};
 
-/** @return transactions of sysbench's oltp_write_only, with ahead flushing as
+/** @return a load of sysbench's oltp_write_only, with ahead flushing as
 docs/ahead-flushing.md recommends it for a volume */
 inline Sim_setup sim_volume(const Sim_device &device,
                             const Sim_working_set &set) {
@@ -140,36 +141,37 @@ inline Sim_setup sim_volume(const Sim_device &device,
   return setup;
 }
 
-/** A second of it. */
+/** Result of a second. */
 struct Sim_second {
   double transactions;
 
-  /** Age of the oldest dirty page over that of sync flushing. */
+  /** Oldest page age over the sync age. */
   double age;
 
-  /** Of the buffer pool: percent. */
+  /** Dirty pages: percent of the buffer pool. */
   double dirty_pct;
 
-  /** Pages handed over for the flush lists; pages written. */
+  /** Pages submitted from the flush lists; pages written. */
   double flushed;
   double written;
 
-  /** Transactions that have come and found no room, at its end. */
+  /** Transactions that have arrived and wait at its end. */
   double waiting;
 };
 
-/** What came of it. */
+/** Result of a simulation. */
 struct Sim_result {
   std::vector<Sim_second> seconds;
 
-  /** For how long sync flushing was on, and users waited for redo space. */
+  /** Seconds of sync flushing; seconds in which sessions wait for redo space.
+   */
   double sync_s{0.0};
   double stopped_s{0.0};
 
-  /** The longest that a page of the LRU lists has waited to be handed over. */
+  /** Maximum wait of an LRU page for its submission: seconds. */
   double lru_wait_s{0.0};
 
-  /** The longest that a transaction has been delayed. */
+  /** Maximum delay of a transaction: seconds. */
   double delay_s{0.0};
 
   double mean() const {
@@ -189,7 +191,7 @@ struct Sim_result {
     return mean() == 0.0 ? 0.0 : worst / mean();
   }
 
-  /** @return the highest age less the lowest, over that of sync flushing */
+  /** @return the highest less the lowest oldest page age, over the sync age */
   double age_range() const {
     double least = seconds.empty() ? 0.0 : seconds.front().age;
     double most = least;
@@ -201,7 +203,7 @@ struct Sim_result {
   }
 };
 
-/** One simulation. */
+/** A simulation. */
 class Flush_simulation {
  public:
   explicit Flush_simulation(const Sim_setup &setup)
@@ -212,7 +214,7 @@ class Flush_simulation {
     for (size_t i = 0; i < N_KINDS; ++i) {
       m_clean[i] = setup.pages[i].n;
     }
-    /* log0constants.h, log0files_capacity.cc. */
+    /* Source: log0constants.h, log0files_capacity.cc. */
     const double hard = setup.redo_capacity * 30.0 / 32.0;
     const double soft = hard * 0.95;
     m_sync_age = soft * 15.0 / 16.0;
@@ -220,9 +222,9 @@ class Flush_simulation {
     m_aggressive_age = soft * 31.0 / 32.0;
   }
 
-  /** Go on.
-  @param[in]  seconds  for so long: whole seconds
-  @return what came of it in that time */
+  /** Continue the simulation.
+  @param[in]  seconds  duration: whole seconds
+  @return the result of that time */
   Sim_result run(unsigned seconds) {
     Sim_result result;
     m_lru_wait_s = 0.0;
@@ -249,49 +251,50 @@ class Flush_simulation {
   static constexpr double TICK_S = 1.0 / TICKS_PER_S;
   static constexpr int64_t TICK_NS = 1'000'000'000 / TICKS_PER_S;
 
-  /** The time between checkpoints: while the server is busy, and when one is
-  asked for (log0chkp.cc). */
+  /** Time between checkpoints: while the server is busy, and when one is
+  requested (log0chkp.cc). */
   static constexpr double CHECKPOINT_BUSY_S = 7.0;
   static constexpr double CHECKPOINT_LEAST_S = 1.0;
 
-  /** Upstream looks for pages of the redo log's growth of so long
+  /** InnoDB scans for the pages of the redo of this time
   (buf_flush_lsn_scan_factor). */
   static constexpr double SCAN_S = 3.0;
 
-  /** The time that a batch of purge takes. */
+  /** Duration of a purge batch. */
   static constexpr uint64_t PURGE_TICKS = 50;
 
   static constexpr size_t N_KINDS = 2;
 
-  /** A client: for which turn it waits, and since when; which changes its
-  transaction has left, and which part of its work. */
+  /** A client: the delay that it waits for, and since when; changes and
+  fraction of work that its transaction has left. */
   struct Client {
-    std::optional<Redo_wait> wait;
+    std::optional<Throttle_wait> wait;
     int64_t wait_ns{0};
     unsigned n_left{0};
     double work_left{0.0};
-    Redo_debt debt;
+    Session_debt debt;
   };
 
-  /** Pages that became dirty within so many ticks are kept together. */
+  /** Pages that became dirty within this number of ticks are kept together. */
   static constexpr uint64_t COHORT_TICKS = 10;
 
-  /** Pages that became dirty at about the same time: of each kind, and all. */
+  /** Pages that became dirty at about the same time: of each kind, and their
+  sum. */
   struct Cohort {
     double lsn;
     std::array<double, N_KINDS> n;
     double sum;
   };
 
-  /** innodb_buf_flush_list_added_size, by default. */
+  /** Default of innodb_buf_flush_list_added_size. */
   static constexpr double ORDER_LAG = 2.0 * 1024 * 1024;
 
-  /** The LSN of the oldest dirty page. */
+  /** First change of the oldest dirty page. */
   double oldest_lsn() const {
     return m_dirty.empty() ? m_lsn : m_dirty.front().lsn;
   }
 
-  /** The age of the oldest dirty page, as far as upstream knows it. */
+  /** Oldest page age, as far as InnoDB knows it. */
   double age() const {
     return m_dirty.empty()
                ? 0.0
@@ -306,7 +309,8 @@ class Flush_simulation {
                     times * SIM_PAGE_BYTES / m_setup.device.bytes_per_s);
   }
 
-  /** How long who writes to the redo log waits: for all that is ahead. */
+  /** Duration of a redo write, which queues behind all other writes: seconds.
+   */
   double commit_s() const {
     return m_in_flight * page_cost_s() + m_batch_due_s +
            m_setup.device.latency_s + 1.0 / m_setup.device.iops;
@@ -341,18 +345,19 @@ class Flush_simulation {
     return n_done;
   }
 
-  /** A client works for a tick. Its transaction is one statement; as
-  throttle0session.cc has it, it waits before it, and after so many changes.
+  /** A client works for a tick. Its transaction is one statement. It is delayed
+  before the statement, and after each batch of changes, as in
+  throttle0session.cc.
   @param[in,out]  client  the client
-  @param[in]      work_s  what a transaction takes, as it is now: seconds
+  @param[in]      work_s  present duration of a transaction: seconds
   @return its transactions that have ended */
   unsigned go_on(Client *client, double work_s) {
     unsigned n_done = 0;
     for (int64_t ns = m_now_ns; ns < m_now_ns + TICK_NS;) {
       if (client->wait) {
-        const int64_t left_ns =
-            client->wait->left_ns(ns, turn_us(), max_delay_us());
-        ns += left_ns;
+        const int64_t remaining_ns =
+            client->wait->remaining_ns(ns, change_cost_us(), max_delay_us());
+        ns += remaining_ns;
         if (ns >= m_now_ns + TICK_NS) {
           break;
         }
@@ -361,14 +366,14 @@ class Flush_simulation {
         make_changes(client, ns);
       } else if (client->work_left > 0.0) {
         const auto work_ns = static_cast<int64_t>(1e9 * work_s);
-        const auto left_ns =
+        const auto remaining_ns =
             static_cast<int64_t>(client->work_left * 1e9 * work_s);
-        if (ns + left_ns >= m_now_ns + TICK_NS) {
+        if (ns + remaining_ns >= m_now_ns + TICK_NS) {
           client->work_left -= static_cast<double>(m_now_ns + TICK_NS - ns) /
                                static_cast<double>(work_ns);
           break;
         }
-        ns += left_ns;
+        ns += remaining_ns;
         client->work_left = 0.0;
         ++n_done;
       } else {
@@ -380,7 +385,8 @@ class Flush_simulation {
         m_waiting -= m_setup.arrivals ? 1.0 : 0.0;
         client->n_left = m_setup.changes;
         client->work_left = 1.0;
-        const uint64_t n = turn_us() == 0.0 ? 0 : client->debt.begin();
+        const uint64_t n =
+            change_cost_us() == 0.0 ? 0 : client->debt.at_statement();
         if (n == 0 || !waits(client, ns, take_turn(ns, n), n)) {
           make_changes(client, ns);
         }
@@ -389,14 +395,14 @@ class Flush_simulation {
     return n_done;
   }
 
-  /** A client makes the changes that its transaction has left, as far as it
-  need not wait. */
+  /** A client makes the remaining changes of its transaction until it is
+  delayed. */
   void make_changes(Client *client, int64_t now_ns) {
     while (client->n_left != 0 && !client->wait) {
       --client->n_left;
       ++m_n_changes;
-      if (turn_us() != 0.0 && client->debt.change()) {
-        const uint64_t n = client->debt.due();
+      if (change_cost_us() != 0.0 && client->debt.at_row_change()) {
+        const uint64_t n = client->debt.take_due();
         const int64_t begin_ns = take_turn(now_ns, std::max<uint64_t>(1, n));
         if (n != 0) {
           (void)waits(client, now_ns, begin_ns, n);
@@ -405,21 +411,21 @@ class Flush_simulation {
     }
   }
 
-  /** @return when the last of so many changes may begin */
+  /** @return when the last of these changes may begin */
   int64_t take_turn(int64_t now_ns, uint64_t n_changes) {
-    const Redo_turn turn =
-        redo_take_turn(m_next_ns, now_ns, turn_us(), max_delay_us(), n_changes);
+    const Throttle_reservation turn = throttle_reserve(
+        m_next_ns, now_ns, change_cost_us(), max_delay_us(), n_changes);
     m_next_ns = turn.next_ns;
     return turn.begin_ns;
   }
 
-  /** @return whether a client waits for its turn */
+  /** @return whether the client is delayed */
   bool waits(Client *client, int64_t now_ns, int64_t begin_ns,
              uint64_t n_changes) {
     if (begin_ns <= now_ns) {
       return false;
     }
-    client->wait.emplace(now_ns, begin_ns, turn_us(), n_changes);
+    client->wait.emplace(now_ns, begin_ns, change_cost_us(), n_changes);
     client->wait_ns = now_ns;
     return true;
   }
@@ -428,9 +434,9 @@ class Flush_simulation {
     return static_cast<int64_t>(1e6 * m_setup.max_delay_s);
   }
 
-  /** @return what each change is given: microseconds */
-  double turn_us() const {
-    return std::min(m_decision.turn_us, 1e6 * m_setup.max_delay_s);
+  /** @return time for each row change: microseconds */
+  double change_cost_us() const {
+    return std::min(m_decision.change_cost_us, 1e6 * m_setup.max_delay_s);
   }
 
   void purge() {
@@ -440,11 +446,11 @@ class Flush_simulation {
     change(m_setup.purges(m_now_s) * TICK_S);
     if (m_n_ticks % PURGE_TICKS == 0) {
       m_purge_asks =
-          std::max(m_purge_asks, flush_purge_asks(m_settings, look()));
+          std::max(m_purge_asks, purge_request_rate(m_settings, add_sample()));
     }
   }
 
-  /** Rows are changed. */
+  /** Change rows. */
   void change(double n_changes) {
     if (n_changes <= 0.0) {
       return;
@@ -473,7 +479,7 @@ class Flush_simulation {
       return;
     }
     double left_s = TICK_S;
-    /* The redo log is written by all at once who commit meanwhile. */
+    /* Group commit: transactions that commit meanwhile share a redo write. */
     const double n_redo_writes = std::min(done, TICK_S / commit_s());
     left_s -= n_redo_writes / m_setup.device.iops +
               (m_lsn - std::exchange(m_written_lsn, m_lsn)) /
@@ -497,7 +503,7 @@ class Flush_simulation {
     }
   }
 
-  /** Pages of the flush lists are written, the oldest first. */
+  /** Pages of the flush lists are written, from the oldest on. */
   void retire(double n) {
     m_n_retired += n;
     while (n > 0.0 && !m_dirty.empty()) {
@@ -534,7 +540,7 @@ class Flush_simulation {
     m_n_dirty -= m_n_dirty * share;
   }
 
-  /** Pages of the flush lists are being written. */
+  /** @return whether pages of the flush lists are being written */
   bool is_writing() const {
     return m_in_flight > m_lru_in_flight || m_batch_due_s > 0.0;
   }
@@ -550,10 +556,10 @@ class Flush_simulation {
     }
   }
 
-  /** Hand pages over: none while the last ones are being written, as upstream
-  allows one batch at a time. */
+  /** Submit pages: none while the last ones are being written, as InnoDB has
+  one batch at a time. */
   void hand_over(double n, double lsn_limit, Sim_second *second) {
-    /* Each pass of the page cleaners takes what the LRU lists need first. */
+    /* Each pass of the page cleaners flushes for the LRU lists first. */
     m_lru_wait_s =
         std::max(m_lru_wait_s,
                  m_setup.lru_per_s > 0.0 ? m_lru_due / m_setup.lru_per_s : 0.0);
@@ -590,7 +596,7 @@ class Flush_simulation {
     m_is_sync = age() > m_sync_age;
     if (m_is_sync) {
       if (m_in_flight <= 0.0) {
-        /* What makes the room that is wanted, and for SCAN_S beyond. */
+        /* Enough for the redo space that is needed, and for SCAN_S more. */
         hand_over(
             std::max(m_settings.io_capacity,
                      std::min(2.0 * m_settings.io_capacity_max,
@@ -607,30 +613,30 @@ class Flush_simulation {
     }
     if (m_now_s >= m_next_native_s) {
       m_next_native_s = m_now_s + 1.0;
-      const double n_native = native();
+      const double n_adaptive = native();
       if (m_has_rounds) {
-        const Flush_look now = look();
-        m_method.look(m_setup.method,
-                      {.now_s = now.now_s,
-                       .n_native = static_cast<uint64_t>(n_native),
-                       .n_dirty = now.n_dirty,
-                       .lsn = now.lsn,
-                       .oldest_lsn = now.oldest_lsn,
-                       .sync_age = now.sync_age,
-                       .n_flushed = static_cast<uint64_t>(m_n_flushed),
-                       .dirty_pct = dirty_pct(),
-                       .max_dirty_pct = m_settings.max_dirty_pct,
-                       .is_ahead_on = m_settings.is_on,
-                       .is_adaptive = m_setup.is_adaptive,
-                       .is_logging = true});
+        const Flush_sample now = add_sample();
+        m_method.add_sample(m_setup.method,
+                            {.now_s = now.now_s,
+                             .n_adaptive = static_cast<uint64_t>(n_adaptive),
+                             .n_dirty = now.n_dirty,
+                             .lsn = now.lsn,
+                             .oldest_lsn = now.oldest_lsn,
+                             .sync_age = now.sync_age,
+                             .n_flushed = static_cast<uint64_t>(m_n_flushed),
+                             .dirty_pct = dirty_pct(),
+                             .max_dirty_pct = m_settings.max_dirty_pct,
+                             .is_ahead_on = m_settings.is_on,
+                             .is_adaptive = m_setup.is_adaptive,
+                             .is_logging = true});
         hand_over(0.0, m_lsn, second);
       } else {
-        hand_over(n_native, m_lsn, second);
+        hand_over(n_adaptive, m_lsn, second);
       }
     }
     if (m_has_rounds && m_now_s >= m_next_round_s) {
       decide();
-      m_next_round_s = m_now_s + m_decision.next_look_s;
+      m_next_round_s = m_now_s + m_decision.next_tick_s;
       const double flushed = second->flushed;
       if (m_decision.n_pages != 0) {
         hand_over(static_cast<double>(m_decision.n_pages),
@@ -638,14 +644,14 @@ class Flush_simulation {
       }
       m_capacity.round(
           m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
-          m_decision.lost_s,
+          m_decision.forfeited_s,
           flush_was_at_device(
               m_decision, static_cast<uint64_t>(second->flushed - flushed)));
     }
   }
 
-  /** @return the buffer pool and the redo log */
-  Flush_look look() const {
+  /** @return the state of the buffer pool and the redo log */
+  Flush_sample add_sample() const {
     return {
         .now_s = m_now_s,
         .n_dirty = static_cast<uint64_t>(m_n_dirty),
@@ -653,7 +659,7 @@ class Flush_simulation {
         .lsn = static_cast<uint64_t>(m_lsn),
         .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
         .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
-        .order_lag = static_cast<uint64_t>(ORDER_LAG),
+        .lsn_disorder = static_cast<uint64_t>(ORDER_LAG),
         .sync_age = static_cast<uint64_t>(m_sync_age),
         .n_written = static_cast<uint64_t>(m_n_retired),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
@@ -662,38 +668,40 @@ class Flush_simulation {
   }
 
   void decide() {
-    Flush_look now = look();
-    now.native_per_s = m_method.pages_per_s(m_now_s);
-    now.is_native_in_parts = m_setup.method == Flush_method::NATIVE;
+    Flush_sample now = add_sample();
+    now.adaptive_per_s = m_method.pages_per_s(m_now_s);
+    now.adaptive_scales_with_io_capacity =
+        m_setup.method == Flush_method::NATIVE;
     now.is_writing = is_writing();
     now.purge_per_s = m_purge_asks;
-    m_capacity.look(
+    m_capacity.add_sample(
         m_now_s,
         m_in_flight > 0.0 || m_batch_due_s > 0.0 ? -1.0 : m_idle_since_s,
         now.n_written);
     now.device_per_s = m_capacity.limit_per_s();
     now.is_device_seen = m_capacity.pages_per_s() != 0.0;
     if (m_setup.flush_device == Flush_device::UTIL && m_util.is_due(m_now_s)) {
-      m_util.look(m_now_s,
-                  {{static_cast<uint64_t>(1e3 * m_busy_s),
-                    static_cast<uint64_t>(m_n_ios)}},
-                  static_cast<uint64_t>(m_n_flushed), now.native_per_s,
-                  m_settings.io_capacity);
+      m_util.add_sample(m_now_s,
+                        {{static_cast<uint64_t>(1e3 * m_busy_s),
+                          static_cast<uint64_t>(m_n_ios)}},
+                        static_cast<uint64_t>(m_n_flushed), now.adaptive_per_s,
+                        m_settings.io_capacity);
     }
     now.util_per_s = m_util.extra_per_s();
-    const double old_turn_us = turn_us();
+    const double old_change_cost_us = change_cost_us();
     m_decision = m_policy.decide(m_settings, now);
     if (m_decision.is_round) {
       m_purge_asks = 0.0;
     }
-    m_next_ns = redo_rescale(m_next_ns, m_now_ns, old_turn_us, turn_us());
+    m_next_ns = rescale_reservation(m_next_ns, m_now_ns, old_change_cost_us,
+                                    change_cost_us());
   }
 
   double dirty_pct() const {
     return 100.0 * m_n_dirty * SIM_PAGE_BYTES / m_setup.pool_bytes;
   }
 
-  /** @return dirty pages that were changed first before an LSN */
+  /** @return dirty pages whose first change is before an LSN */
   double n_older_than(double lsn) const {
     double n = 0.0;
     for (const Cohort &cohort : m_dirty) {
@@ -705,8 +713,8 @@ class Flush_simulation {
     return n;
   }
 
-  /** @return what upstream's formula asks for: pages a second (buf0flu.cc). Its
-  averages are of 30 rounds; here they forget as slowly */
+  /** @return pages/s that InnoDB's formula recommends (buf0flu.cc). Its
+  averages are of 30 rounds; here exponential ones decay as slowly */
   double native() {
     const Flush_settings &set = m_settings;
     m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
@@ -749,7 +757,7 @@ class Flush_simulation {
   double m_purge_asks{0.0};
   bool m_is_sync{false};
 
-  /** Clean pages of each kind; dirty ones, the oldest first. */
+  /** Clean pages of each kind; dirty pages, from the oldest on. */
   std::array<double, N_KINDS> m_clean;
   std::deque<Cohort> m_dirty;
   double m_n_dirty{0.0};
@@ -759,24 +767,24 @@ class Flush_simulation {
   double m_checkpoint_lsn{1e6};
   double m_checkpoint_s{0.0};
 
-  /** When the next change may begin; changes that took turns. */
+  /** When the next change may begin; number of row changes. */
   int64_t m_next_ns{0};
   uint64_t m_n_changes{0};
 
   std::vector<Client> m_clients;
   int64_t m_delay_ns{0};
 
-  /** Transactions that the processors are free for, and that have come. */
+  /** Transactions that the processors have time for; transactions that wait. */
   double m_cpu{0.0};
   double m_waiting{0.0};
 
-  /** Upstream's averages: bytes and pages a second. */
+  /** InnoDB's averages: bytes/s and pages/s. */
   double m_native_lsn{1e6};
   double m_lsn_avg{0.0};
   double m_page_avg{0.0};
 
-  /** Pages that are being written, the device's time for what their batches
-  cost besides, and which of the pages are of the LRU lists. */
+  /** Pages that are being written; device time for the additional I/Os of their
+  batches; those of the pages that are of the LRU lists. */
   double m_in_flight{0.0};
   double m_batch_due_s{0.0};
   double m_lru_in_flight{0.0};
@@ -787,7 +795,7 @@ class Flush_simulation {
   double m_n_flushed{0.0};
   double m_n_retired{0.0};
 
-  /** What the kernel counts for the device. */
+  /** The kernel's counters of the device. */
   double m_busy_s{0.0};
   double m_n_ios{0.0};
   double m_n_fsyncs{0.0};

@@ -40,7 +40,7 @@ TEST(RedoLimits, AMarginThatIsAllLeavesNothing) {
   }
 }
 
-/** A redo log of 1000, of which 950 are for who fills it. */
+/** A redo log of 1000, with a soft capacity of 950. */
 constexpr Redo_capacity NOW{.adaptive_flush_max_age = 890,
                             .soft_logical_capacity = 950,
                             .hard_logical_capacity = 1000,
@@ -78,9 +78,9 @@ TEST(RedoLoweredCapacity, NothingInForceIsTheStart) {
   EXPECT_EQ(redo_lowered_capacity(10, {}, 0), 10u);
 }
 
-/** A redo log that is made smaller in steps, while threads reserve as much as
-they are let: what is reserved fits at each step, and the end is reached once
-the page cleaners have flushed. */
+/** A redo log that is resized down in steps, while threads reserve as much as
+they are admitted with. The reserved redo fits at each step, and the target is
+reached after the page cleaners have flushed. */
 TEST(RedoLoweredCapacity, AtEachStepWhatIsReservedFits) {
   constexpr uint64_t WANTED = 100;
   constexpr uint64_t MARGIN = 20;
@@ -88,7 +88,7 @@ TEST(RedoLoweredCapacity, AtEachStepWhatIsReservedFits) {
   uint64_t age = 0;
   for (int step = 0; step < 200; ++step) {
     const uint64_t soft = hard * 95 / 100;
-    /* As many as the margin is for have passed the check when it was full. */
+    /* All threads that the margin is for passed the check when it was full. */
     const uint64_t let_in = std::max(age, soft);
     const uint64_t next = redo_lowered_capacity(WANTED,
                                                 {.adaptive_flush_max_age = 0,
@@ -99,7 +99,7 @@ TEST(RedoLoweredCapacity, AtEachStepWhatIsReservedFits) {
     EXPECT_LE(next, hard);
     EXPECT_LE(let_in, next);
     hard = next;
-    /* Filled up to the brim for a while, then flushed. */
+    /* Full for a while, then flushed. */
     age = step < 50 ? let_in : std::min(age, hard * 95 / 100 - MARGIN) * 9 / 10;
   }
   EXPECT_EQ(hard, WANTED);

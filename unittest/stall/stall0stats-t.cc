@@ -82,7 +82,7 @@ TEST(StallStats, TimeSinceTheLastOrSinceTheStart) {
   stats.end(10, 300, 0);
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 200u);
 
-  /* One that ends after the time was read. */
+  /* A wait that ends after the time was read. */
   EXPECT_EQ(stats.summary().since_last_us(299, 100), 0u);
 }
 
@@ -120,8 +120,8 @@ TEST(StallStats, DecadesEndAtTheirBound) {
   EXPECT_EQ(stats.summary().decades(), expected);
 }
 
-/* The percentile of the buckets is never below the true one, and at most 2.5
-times above it. */
+/* The percentile from the buckets is never below the exact one, and at most 2.5
+times as large. */
 TEST(StallStats, PercentilesAreUpperBounds) {
   Stall_stats stats;
   for (uint64_t duration = 1; duration <= 1000; ++duration) {
@@ -178,12 +178,12 @@ TEST(StallStats, CountsOfManyThreadsAddUp) {
   EXPECT_EQ(ended, THREADS * WAITS);
 }
 
-/** A threshold, in microseconds. */
+/** Threshold: microseconds. */
 constexpr uint64_t THRESHOLD_US = 1'000;
 
 /** A wait begins and ends.
-@param[in]  duration  how long it is, in microseconds
-@param[in]  now       when it ends */
+@param[in]  duration  its duration: microseconds
+@param[in]  now       time when it ends: microseconds */
 void wait(Stall_stats *stats, uint64_t duration, uint64_t now,
           uint64_t threshold = THRESHOLD_US) {
   stats->begin();
@@ -284,7 +284,7 @@ TEST(StallLog, WaitsThatEndAreNotStuckHoweverManyFollow) {
   Stall_stats stats;
   stats.begin();
   for (uint64_t now = 1; now < 100; ++now) {
-    /* One waits at any time, but each for a second only. */
+    /* A wait is in progress at any time, but each lasts only a second. */
     EXPECT_FALSE(stats.log_line(now * SECOND_US, SECOND_US).is_due());
     stats.begin();
     stats.end(SECOND_US, now * SECOND_US, SECOND_US);

@@ -17,7 +17,7 @@ namespace {
 
 TEST(ThrottleCurve, HasItsFourProperties) {
   /* (1) */
-  EXPECT_DOUBLE_EQ(throttle_curve(FLUSH_SETTLE_AT), 1.0);
+  EXPECT_DOUBLE_EQ(throttle_curve(THROTTLE_SETPOINT), 1.0);
   /* (2) 0.75 / 0.25 = 3; 0.75 / 0.001 = 750 */
   EXPECT_DOUBLE_EQ(throttle_curve(0.25), 3.0);
   EXPECT_DOUBLE_EQ(throttle_curve(0.001), 750.0);

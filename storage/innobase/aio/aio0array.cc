@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/aio0array.cc
-The AIO arrays' depth, contexts, slots and counters. */
+Depth, contexts, slots and counters of the AIO arrays. */
 
 #include "univ.i"
 
@@ -49,8 +49,9 @@ static_assert(SRV_MAX_N_IO_THREADS <= 2 * Aio_slots::MAX_SEGMENTS + 2,
 
 ulong aio_pending_ios_per_thread = AIO_DEPTH_DEFAULT;
 
-/** The counters of the arrays of one kind. n_used is written under the array's
-mutex, the rest by relaxed increments; anyone reads. They outlive the arrays. */
+/** Counters of the arrays of one kind. n_used, n_used_max and idle_since_us are
+written under the array's mutex, the others atomically; any thread reads. They
+outlive the arrays. */
 struct Aio_counters {
   std::atomic<uint64_t> n_segments{0};
   std::atomic<uint64_t> slots_per_segment{0};
@@ -58,29 +59,30 @@ struct Aio_counters {
   std::atomic<uint64_t> n_used_max{0};
   std::atomic<uint64_t> submit_retries{0};
 
-  /** Since when n_used is 0: microseconds of the steady clock. Of page writes
-  only. */
+  /** Time since when n_used is 0: microseconds of the steady clock. Only for
+  page writes. */
   std::atomic<int64_t> idle_since_us{0};
 };
 
-/** Page reads, page writes, and the change buffer's array, which does not
-report. Each on cache lines of its own. */
+/** Page reads, page writes, and the change buffer's array, which has no
+statistics. Each on cache lines of its own. */
 static ut::Cacheline_padded<Aio_counters> s_counters[3];
 
-/** @param[in]  kind  which array
-@return what it counts in */
+/** @param[in]  kind  the array
+@return its counters */
 static Aio_counters &counters_of(Aio_kind kind) {
   return s_counters[static_cast<size_t>(kind)];
 }
 
-/** What we keep for an AIO array. */
+/** Spillway's part of an AIO array. */
 class Aio_array {
  public:
-  /** @param[in,out]  counters    what the array counts in
-  @param[in]  stall       what a wait for a slot is counted as
-  @param[in]  n           number of slots
-  @param[in]  n_segments  number of segments
-  @param[in]  native      true with native AIO: we choose the slots */
+  /** @param[in,out]  counters    counters of the array
+  @param[in]      stall       kind of stall for waits for a slot
+  @param[in]      n           number of slots
+  @param[in]      n_segments  number of segments
+  @param[in]      native      true with native AIO: Aio_slots chooses the
+  slots */
   Aio_array(Aio_counters &counters, Stall stall, size_t n, size_t n_segments,
             bool native)
       : m_counters(counters), m_stall(stall) {
@@ -102,25 +104,25 @@ class Aio_array {
   std::unique_ptr<Aio_slots> m_slots;
 };
 
-/** The contexts that aio_start() created and no array has taken yet. Touched
-only by the thread that starts InnoDB. */
+/** Contexts that aio_start() created and no array has taken yet. Used only by
+the thread that starts InnoDB. */
 static std::vector<io_context_t> s_contexts;
 
-/** The number of events that each of s_contexts was created for. */
+/** Number of events of each of s_contexts. */
 static size_t s_context_events;
 
-/** How often, and after what time, the kernel is asked again for room that
-other processes hold: a server that ends gives it back. Upstream waits as long
-in AIO::linux_create_io_ctx(). */
+/** Number and interval of the attempts to find requests that other processes
+held: a server that ends releases them. InnoDB waits as long in
+AIO::linux_create_io_ctx(). */
 constexpr int ROOM_ATTEMPTS = 5;
 constexpr std::chrono::milliseconds ROOM_SLEEP{500};
 
-/** fs.aio-max-nr if it cannot be read: only io_setup() can tell then whether
-there is room. */
+/** fs.aio-max-nr if it cannot be read. Only io_setup() can tell then whether
+the requests are available. */
 constexpr uint64_t UNKNOWN_LIMIT = UINT64_MAX;
 
-/** @param[in]  path  a file of /proc/sys
-@param[in]  if_unreadable  value to take if it cannot be read
+/** @param[in]  path           a file of /proc/sys
+@param[in]  if_unreadable  result if it cannot be read
 @return the number in the file */
 static uint64_t read_sysctl(const char *path, uint64_t if_unreadable) {
   std::ifstream file(path);
@@ -130,15 +132,15 @@ static uint64_t read_sysctl(const char *path, uint64_t if_unreadable) {
 
 /** @param[in]  asked       pending I/Os per thread
 @param[in]  n_contexts  number of contexts
-@return what to decide on, with the kernel's figures of this moment */
+@return input of the decision, with the kernel's present figures */
 static Aio_depth_input input_now(uint64_t asked, size_t n_contexts) {
   return {asked, n_contexts,
           read_sysctl("/proc/sys/fs/aio-max-nr", UNKNOWN_LIMIT),
           read_sysctl("/proc/sys/fs/aio-nr", 0)};
 }
 
-/** Destroy contexts. In parallel: each io_destroy() waits for grace periods of
-the kernel, some 10 ms, and a server can have 129 contexts.
+/** Destroy contexts, in parallel: each io_destroy() waits for grace periods of
+the kernel, about 10 ms, and a server can have 129 contexts.
 @param[in]  contexts  the contexts; those not created are nullptr */
 static void destroy_contexts(std::span<const io_context_t> contexts) {
   std::vector<std::thread> threads;
@@ -159,7 +161,7 @@ static void destroy_contexts(std::span<const io_context_t> contexts) {
   }
 }
 
-/** Destroy the contexts that nobody has taken. */
+/** Destroy the contexts that no array has taken. */
 static void destroy_untaken_contexts() {
   destroy_contexts(s_contexts);
   s_contexts.clear();
@@ -167,7 +169,7 @@ static void destroy_untaken_contexts() {
 
 /** Create all contexts, or none.
 @param[in]  n_contexts  number of contexts
-@param[in]  n_events    number of events for each
+@param[in]  n_events    number of events of each
 @return 0, or the negative error number of io_setup() */
 static int create_contexts(size_t n_contexts, size_t n_events) {
   ut_a(s_contexts.empty());
@@ -187,9 +189,9 @@ static int create_contexts(size_t n_contexts, size_t n_events) {
   return 0;
 }
 
-/** Say that the depth is not what was asked for: what is needed, what there is,
+/** Warn that the depth is below the setting: the requests needed and available,
 and what to change.
-@param[in]  input  what was asked for, and what the kernel had
+@param[in]  input  the setting, and the kernel's figures of then
 @param[in]  depth  the depth; 0 with simulated AIO
 @param[in]  error  the negative error number of io_setup(), or 0 */
 static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
@@ -263,9 +265,9 @@ void aio_start(size_t n_threads) {
       input = input_now(asked, n_threads);
     }
 
-    /* Another process may have taken the room since the decision: then the
-    figures of now say what fits. If they do not explain the failure, there is
-    another limit, and half as much is tried. */
+    /* Another process may have taken the requests since the decision: then the
+    present figures say which depth fits. If they do not explain the failure,
+    there is another limit, and half the depth is tried. */
     const uint64_t failed = decision.depth;
     decision = decide_aio_depth(input_now(failed, n_threads));
 
@@ -287,7 +289,7 @@ size_t aio_depth(size_t n_simulated) {
   if (srv_use_native_aio) {
     return s_context_events;
   }
-  /* The probe may have found that native AIO does not work here. */
+  /* InnoDB's probe may have switched native AIO off. */
   destroy_untaken_contexts();
   return n_simulated;
 }
@@ -304,7 +306,7 @@ bool aio_take_context(size_t n_events, io_context **context) {
 void aio_return_context(io_context *context) { s_contexts.push_back(context); }
 
 /** @param[in]  id  mutex of an array
-@return what the array counts in */
+@return counters of the array */
 static Aio_counters &counters_of(latch_id_t id) {
   switch (id) {
     case LATCH_ID_OS_AIO_READ_MUTEX:
@@ -318,7 +320,7 @@ static Aio_counters &counters_of(latch_id_t id) {
 
 Aio_array *aio_array_create(latch_id_t id, size_t n, size_t n_segments) {
   ut_a(n_segments <= Aio_slots::MAX_SEGMENTS);
-  /* The change buffer's array has reads, for the most part. */
+  /* The change buffer's array mostly reads. */
   const Stall stall =
       id == LATCH_ID_OS_AIO_WRITE_MUTEX ? Stall::AIO_WRITE : Stall::AIO_READ;
   return new Aio_array(counters_of(id), stall, n, n_segments,
@@ -346,7 +348,8 @@ bool aio_take_slot(Aio_array *array, size_t *slot) {
   if (array->m_slots == nullptr) {
     return false;
   }
-  /* One was promised: without it two requests would share a slot. */
+  /* Invariant: aio_wait_for_slot() has reserved a slot. Otherwise two requests
+  would share one. */
   ut_a(array->m_slots->has_free());
   *slot = array->m_slots->take();
   return true;
@@ -370,7 +373,8 @@ void aio_note_used(Aio_array *array, size_t n_used) {
   }
   counters.n_used.store(n_used, std::memory_order_release);
 
-  /* The mutex is held: nobody else writes between the load and the store. */
+  /* The mutex is held: no other thread writes between the load and the
+  store. */
 
   if (n_used > counters.n_used_max.load(std::memory_order_relaxed)) {
     counters.n_used_max.store(n_used, std::memory_order_relaxed);

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/hook.h
-What upstream's files call of AIO depth: aio0array.cc. */
+AIO depth: the functions that InnoDB's files call. They are in aio0array.cc. */
 
 #ifndef aio_hook_h
 #define aio_hook_h
@@ -28,11 +28,11 @@ namespace spw {
 class Aio_array;
 
 /** Decide how many I/Os each I/O thread may have pending, and create the kernel
-contexts for them. Nothing to do with simulated AIO. Called once, before native
+contexts for them. Does nothing with simulated AIO. Called once, before native
 AIO is probed and any array is created, by the thread that starts InnoDB. Waits
-up to 2.5 s for room in fs.aio-max-nr that other processes hold. Switches
-srv_use_native_aio off if the kernel has no room for even the smallest depth.
-@param[in]  n_threads  number of I/O threads, of all arrays */
+up to 2.5 s for other processes to release AIO requests (fs.aio-max-nr).
+Switches srv_use_native_aio off if the kernel has too few for the minimum depth.
+@param[in]  n_threads  number of I/O threads of all arrays */
 void aio_start(size_t n_threads);
 
 /** Called once, after native AIO was probed and before any array is created.
@@ -40,72 +40,72 @@ void aio_start(size_t n_threads);
 @return number of pending I/Os per thread */
 size_t aio_depth(size_t n_simulated);
 
-/** Hand over one of the contexts that aio_start() created. The caller gives it
-back with aio_return_context() or has aio_array_free() destroy it.
+/** Take one of the contexts that aio_start() created. The caller returns it
+with aio_return_context(), or aio_array_free() destroys it.
 @param[in]   n_events  number of events that the context has to hold
 @param[out]  context   the context
-@return false if there is none that holds as many */
+@return false if no context is left, or the contexts hold fewer events */
 [[nodiscard]] bool aio_take_context(size_t n_events, io_context **context);
 
-/** Take back a context of aio_take_context() that has no I/O in flight.
+/** Return a context of aio_take_context() that has no I/O in flight.
 @param[in]  context  the context */
 void aio_return_context(io_context *context);
 
-/** Create what we keep for an AIO array. Called by the thread that starts
+/** Create Spillway's part of an AIO array. Called by the thread that starts
 InnoDB.
-@param[in]  id          the array's mutex, which tells what it is for
+@param[in]  id          the array's mutex, which tells the array's purpose
 @param[in]  n           number of slots
 @param[in]  n_segments  number of segments, 1 to 64
 @return own: never nullptr */
 [[nodiscard]] Aio_array *aio_array_create(latch_id_t id, size_t n,
                                           size_t n_segments);
 
-/** Free what aio_array_create() made, and destroy the array's contexts. All
+/** Free the object of aio_array_create(), and destroy the array's contexts. All
 I/Os of the array have completed and its threads have ended.
 @param[in]  array       own: the array, or nullptr
 @param[in]  contexts    the contexts, or nullptr with simulated AIO
 @param[in]  n_contexts  their number; those not created are nullptr */
 void aio_array_free(Aio_array *array, io_context **contexts, size_t n_contexts);
 
-/** Wait for a free slot, and promise it to the caller. No latch is held.
+/** Wait for a free slot, and reserve it for the caller, which holds no latch.
 @param[in,out]  array  the array
 @param[in,out]  slots  the array's free slots */
 void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots);
 
 /** Choose the slot for a request of native AIO. The caller holds the array's
-mutex and has been promised a slot by aio_wait_for_slot().
+mutex, and a reservation by aio_wait_for_slot().
 @param[in,out]  array  the array
 @param[out]     slot   number of the slot
-@return false with simulated AIO, where upstream chooses */
+@return false with simulated AIO, where InnoDB chooses */
 [[nodiscard]] bool aio_take_slot(Aio_array *array, size_t *slot);
 
-/** Note that a slot is free; nothing to note with simulated AIO. The caller
-holds the array's mutex.
+/** Release a slot. Does nothing with simulated AIO. The caller holds the
+array's mutex.
 @param[in,out]  array  the array
 @param[in]      slot   number of the slot */
 void aio_give_slot(Aio_array *array, size_t slot);
 
 /** Count the slots in use. The caller holds the array's mutex.
-@param[in]   array    the array
-@param[out]  segments the number in use in each segment
-@param[out]  total    the number in use in all
-@return false with simulated AIO, where upstream counts */
+@param[in]   array     the array
+@param[out]  segments  number in use in each segment
+@param[out]  total     total number in use
+@return false with simulated AIO, where InnoDB counts */
 [[nodiscard]] bool aio_count_slots(const Aio_array *array, ulint *segments,
                                    ulint *total);
 
 /** @param[in]  n_slots  slots of a segment
-@return most completions that one io_getevents() call shall ask for */
+@return max number of completions that one io_getevents() call asks for */
 size_t aio_reap_max(size_t n_slots);
 
-/** Note that the kernel has reported a request as done. Called by the segment's
-I/O thread.
+/** Record that the kernel has completed a request. Called by the segment's I/O
+thread.
 @param[in,out]  array    the array, of native AIO
 @param[in]      segment  the segment
 @param[in]      slot     number of the slot */
 void aio_completed(Aio_array *array, size_t segment, size_t slot);
 
-/** Find the completed request that is to be handled next. Called by the
-segment's I/O thread, which holds the array's mutex.
+/** Find the completed request to handle next. Called by the segment's I/O
+thread, which holds the array's mutex.
 @param[in,out]  array      the array, of native AIO
 @param[in]      segment    the segment
 @param[out]     slot       number of the slot
@@ -114,13 +114,13 @@ segment's I/O thread, which holds the array's mutex.
 [[nodiscard]] bool aio_next_completed(Aio_array *array, size_t segment,
                                       size_t *slot, ulint *n_pending);
 
-/** Note how many slots are in use. The caller holds the array's mutex.
+/** Record the number of slots in use. The caller holds the array's mutex.
 @param[in,out]  array   the array
-@param[in]      n_used  their number */
+@param[in]      n_used  the number */
 void aio_note_used(Aio_array *array, size_t n_used);
 
-/** Count an io_submit() that failed. The caller tries again, unless the error
-is one that ends the server.
+/** Count an io_submit() that failed. The caller retries it, unless the error
+ends the server.
 @param[in,out]  array  the array */
 void aio_submit_retried(Aio_array *array);
 

@@ -9,18 +9,20 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file atomic/atomic0file.cc
-Which data files are written without the doublewrite buffer, and their writes.
+Atomic writes of data files: the choice of the method, and the writes.
 
-What makes a file's pages whole is found out when it is opened, and kept with it
-(fil_node_t::spw_means) until it is closed: the storage below a closed file may
-be another when it is opened again. dblwr::write() decides by that whether a
-page has a copy (atomic_bypasses_doublewrite()), and the request of its write
-says so. Fil_shard::do_io(), in which the file is open and pinned, marks the
-request with what makes it whole (Atomic_write_scope), and what hands it to the
-kernel acts on the mark. With AUTO a page of a file that is closed has a copy;
-as innodb_doublewrite may make none, it is written whole, too. With ON it has
-none: the write opens the file, and ends the server if its pages are not whole
-any more. */
+The server chooses the method of a file when it opens the file, and keeps it in
+fil_node_t::spw_means until it closes the file: the storage below a closed file
+can change before the next open. dblwr::write() uses the method to decide
+whether a page has a doublewrite copy (atomic_bypasses_doublewrite()), and
+stores the decision in the write request. Fil_shard::do_io(), where the file is
+open and pinned, stores the method in the request (Atomic_write_scope); the
+functions that submit the request to the kernel act on it.
+
+With AUTO a page of a closed file has a doublewrite copy. It is written
+atomically as well, because innodb_doublewrite may keep no copies. With ON such
+a page has no copy: the write opens the file, and the server stops if the file
+has no method then. */
 
 #include "atomic/atomic0file.h"
 
@@ -67,61 +69,69 @@ bool use_fallocate = false;
 
 namespace {
 
-/** What makes pages whole, as the monitor and the error log name it. */
+/** The methods as SHOW ENGINE INNODB STATUS and the error log name them. */
 constexpr const char *MEANS[] = {
-    "the doublewrite buffer",    "directFS's ioctl",
-    "RWF_ATOMIC, by the device", "RWF_ATOMIC, by copy on write",
-    "the file system by itself", "the device's sector"};
-static_assert(std::size(MEANS) == static_cast<size_t>(Atomic_means::N));
+    "doublewrite buffer",     "directFS ioctl",
+    "device with RWF_ATOMIC", "copy on write with RWF_ATOMIC",
+    "file system journal",    "device sector"};
+static_assert(std::size(MEANS) == static_cast<size_t>(Atomic_method::N));
 
-/** As the status variables name it: Innodb_atomic_write_files_*. */
+/** The methods as in the status variables Innodb_atomic_write_files_*. */
 constexpr const char *SHORT_MEANS[] = {"doublewrite", "ioctl", "rwf",
                                        "rwf_copy",    "fs",    "sector"};
-static_assert(std::size(SHORT_MEANS) == static_cast<size_t>(Atomic_means::N));
+static_assert(std::size(SHORT_MEANS) == static_cast<size_t>(Atomic_method::N));
 
-/** Why, where it is the doublewrite buffer. */
+/** Why a file uses the doublewrite buffer; see sentence_of(). */
 constexpr const char *REASONS[] = {
     "innodb_use_atomic_writes is OFF",
-    "its writes are whole",
-    "without native AIO a write can be of several pages"
-    " (innodb_use_native_aio)",
-    "it is not open for direct I/O (innodb_flush_method)",
-    "with this flush method InnoDB does not sync data files"
-    " (innodb_flush_method)",
-    "its file system would copy each page, which on fast storage takes longer"
-    " than to write it twice; innodb_use_atomic_writes = ON takes it",
-    "it has only what its file system does by itself, and"
+    "the storage writes pages atomically",
+    "one write can contain several pages because innodb_use_native_aio is OFF",
+    "the file is not open for direct I/O, check innodb_flush_method",
+    "InnoDB does not sync data files with this innodb_flush_method",
+    "the file system would copy each page, which on fast storage takes longer"
+    " than the doublewrite buffer; innodb_use_atomic_writes = ON allows it",
+    "only the file system's journal would write a page atomically, and"
     " innodb_use_atomic_writes_fs is OFF",
     "a page fits into the device's sector, but the device's driver is not known"
-    " to write that as a whole, and innodb_use_atomic_writes_fs is OFF",
-    "the kernel says that its file system takes whole writes, and rejected one",
-    "its file system takes whole writes, but none could be written to try it",
-    "its device could not be examined",
-    "the file '#spw_atomic_writes' could not be written in the data directory",
-    "its storage does not write whole pages of that size",
-    "it is page-compressed"};
+    " to write a sector atomically, and innodb_use_atomic_writes_fs is OFF",
+    "the kernel reports atomic writes for the file system, but rejected the"
+    " test write",
+    "the kernel reports atomic writes for the file system, but the test write"
+    " failed",
+    "the device could not be examined",
+    "the marker file '#spw_atomic_writes' could not be written to the data"
+    " directory",
+    "the storage does not write a page atomically",
+    "the table is page-compressed"};
 static_assert(std::size(REASONS) == static_cast<size_t>(Atomic_reason::N));
 
-/** @return whether the doublewrite buffer has copies, and not only what tells
-that a page is torn */
+/** @return whether the doublewrite buffer keeps copies; with DETECT_ONLY it
+keeps only what detects a torn page */
 bool has_copies() { return dblwr::is_enabled() && !dblwr::is_reduced(); }
 
-/** @return the end of a sentence that says that pages go through the
-doublewrite buffer with another innodb_use_atomic_writes */
+/** @return the end of a sentence that advises to use the doublewrite buffer by
+another value of innodb_use_atomic_writes */
 const char *unless_off() {
-  return has_copies() ? "." : ", if innodb_doublewrite is ON.";
+  return has_copies() ? "." : ", together with innodb_doublewrite = ON.";
 }
 
-const char *name_of(Atomic_means means) {
-  if (means == Atomic_means::NONE && !has_copies()) {
-    return dblwr::is_enabled() ? "nothing (innodb_doublewrite is DETECT_ONLY)"
-                               : "nothing (innodb_doublewrite is OFF)";
+const char *name_of(Atomic_method method) {
+  if (method == Atomic_method::NONE && !has_copies()) {
+    return dblwr::is_enabled() ? "none with innodb_doublewrite = DETECT_ONLY"
+                               : "none with innodb_doublewrite = OFF";
   }
-  return MEANS[static_cast<size_t>(means)];
+  return MEANS[static_cast<size_t>(method)];
 }
 
-const char *sentence_of(Atomic_reason reason) {
-  return REASONS[static_cast<size_t>(reason)];
+std::string kib_text(size_t page_bytes) {
+  return std::to_string(page_bytes / 1024) + " KiB";
+}
+
+std::string sentence_of(Atomic_reason reason, size_t page_bytes) {
+  return reason == Atomic_reason::NOTHING_FOUND
+             ? "the storage does not write " + kib_text(page_bytes) +
+                   " atomically"
+             : REASONS[static_cast<size_t>(reason)];
 }
 
 Atomic_writes setting() {
@@ -129,29 +139,30 @@ Atomic_writes setting() {
                             : static_cast<Atomic_writes>(use_atomic_writes);
 }
 
-Atomic_prober s_prober;
+Storage_probe s_prober;
 
-/** Leaf: nothing is called under it. */
+/** Leaf mutex: no other mutex is acquired under it. */
 std::mutex s_said_mutex;
 
-/** What the error log has said: device, page size, means, reason. */
-std::set<std::tuple<dev_t, uint32_t, Atomic_means, Atomic_reason>> s_said;
+/** What the error log has reported: device, page size, method, reason. */
+std::set<std::tuple<dev_t, uint32_t, Atomic_method, Atomic_reason>> s_logged;
 
-std::atomic<uint64_t> s_open_files[static_cast<size_t>(Atomic_means::N)];
-std::atomic<uint64_t> s_pages[static_cast<size_t>(Atomic_means::N)];
+std::atomic<uint64_t> s_open_files[static_cast<size_t>(Atomic_method::N)];
+std::atomic<uint64_t> s_pages[static_cast<size_t>(Atomic_method::N)];
 std::atomic<uint64_t> s_doublewrite_avoided;
 std::atomic<uint64_t> s_page_compressed;
 std::atomic<uint64_t> s_fallbacks;
 
-/** Writes with RWF_ATOMIC that are under way, at most. XFS of Linux 6.18 comes
-to a standstill with many that it copies, as each holds room in its journal
-while it waits for the file's lock, and who has the lock waits for room: seen
-with 370, and a journal of 64 MB. Each may take a megabyte of that. Also where
-the device makes pages whole, XFS copies those that do not lie as it needs. */
+/** Max number of writes with RWF_ATOMIC in flight. XFS can deadlock with many
+writes that it copies: each reserves up to 1 MB of the XFS journal while it
+waits for the file's lock, and the holder of the lock waits for journal space.
+Where the device writes pages atomically, XFS still copies the pages that are
+not aligned. Source: measured on XFS of Linux 6.18, 370 writes and a journal of
+64 MB. */
 constexpr uint32_t RWF_MAX = 16;
 ut::counting_semaphore s_rwf_permits{RWF_MAX};
 
-/** What is kept with a file is read without its shard's mutex. */
+/** Method and reason of a file are read without its shard's mutex. */
 template <class T>
 T load(const T &member) {
   return std::atomic_ref<T>(const_cast<T &>(member))
@@ -163,95 +174,102 @@ void store(T *member, T value) {
   std::atomic_ref<T>(*member).store(value, std::memory_order_relaxed);
 }
 
-/** Say something in the error log that is no warning, with any
-log_error_verbosity. */
-void note(const std::string &text) {
+/** Write a note to the error log that any log_error_verbosity shows. */
+void log_note(const std::string &text) {
   LogErr(SYSTEM_LEVEL, ER_LOG_PRINTF_MSG, text.c_str());
 }
 
-/** Find out how a file's pages are written, and decide; the error log says it
-once for each kind.
-@param[in]  file        the file, open as it will be written
+/** Examine a file's storage and choose its method. If it has one, the marker
+file is written. The error log reports each result once for each device and page
+size, and every refused file.
+@param[in]  file        the file, open as InnoDB will write it
 @param[in]  path        its path
-@param[in]  page_bytes  its pages
-@param[in]  stays_open  as Atomic_prober::find() has it
+@param[in]  page_bytes  its page size
+@param[in]  stays_open  see Storage_probe::find()
 @return the decision */
 Atomic_output decide(int file, const char *path, uint32_t page_bytes,
                      bool stays_open) {
   struct stat status {};
   fstat(file, &status);
 
-  const Atomic_findings found =
+  const Storage_capabilities found =
       s_prober.find(file, path, page_bytes, stays_open);
   Atomic_output output =
-      decide_atomic_means({.setting = setting(),
-                           .file_system_is_enough = use_atomic_writes_fs,
-                           .page_bytes = page_bytes,
-                           .is_native_aio = srv_use_native_aio,
-                           .is_synced = data_files_are_synced(),
-                           .found = found});
+      choose_atomic_method({.setting = setting(),
+                            .file_system_is_enough = use_atomic_writes_fs,
+                            .page_bytes = page_bytes,
+                            .is_native_aio = srv_use_native_aio,
+                            .is_synced = data_files_are_synced(),
+                            .found = found});
   int error = output.reason == Atomic_reason::NOT_TRIED      ? found.rwf_error
               : output.reason == Atomic_reason::NOT_EXAMINED ? found.error
                                                              : 0;
-  if (output.means != Atomic_means::NONE) {
+  if (output.method != Atomic_method::NONE) {
     if (const int failure = dblwr_write_marker(); failure != 0) {
-      output = {Atomic_means::NONE, false, Atomic_reason::NO_MARKER};
+      output = {Atomic_method::NONE, false, Atomic_reason::NO_MARKER};
       error = failure;
     }
   }
   std::unique_lock lock{s_said_mutex};
   const bool is_new =
-      s_said.emplace(status.st_dev, page_bytes, output.means, output.reason)
+      s_logged.emplace(status.st_dev, page_bytes, output.method, output.reason)
           .second;
   lock.unlock();
 
-  std::string why = sentence_of(output.reason);
+  std::string why = sentence_of(output.reason, page_bytes);
   if (error != 0) {
-    why += std::string(" (") + strerror(error) + ")";
+    why += std::string(": ") + strerror(error);
   }
   if (output.is_refused) {
     ib::error() << "innodb_use_atomic_writes = ON: '" << path
-                << "' cannot be used, as its pages of " << page_bytes
-                << " bytes would not be written whole: " << why
-                << ". AUTO uses the doublewrite buffer for it" << unless_off();
-  } else if (is_new && output.means == Atomic_means::RWF_COPY) {
-    ib::warn() << "'" << path << "' and what else is on its file system, pages"
-               << " of " << page_bytes << " bytes: made whole by "
-               << name_of(output.means)
-               << (output.reason == Atomic_reason::WHOLE ? "" : ", as " + why)
-               << ". On fast storage that has been two"
-               << " to three times as slow as the doublewrite buffer.";
+                << "' cannot be used because its " << kib_text(page_bytes)
+                << " pages would not be written atomically: " << why
+                << ". Set innodb_use_atomic_writes = AUTO to use the"
+                   " doublewrite buffer for it"
+                << unless_off();
+  } else if (is_new && output.method == Atomic_method::RWF_COPY) {
+    ib::warn() << "'" << path << "' and other files on its file system, "
+               << kib_text(page_bytes) << " pages: torn-page protection by "
+               << name_of(output.method)
+               << (output.reason == Atomic_reason::WHOLE ? ""
+                                                         : " (" + why + ")")
+               << ", doublewrite buffer bypassed. On fast storage this was"
+                  " measured to take two to three times as long as the"
+                  " doublewrite buffer. innodb_use_atomic_writes = AUTO uses"
+                  " the doublewrite buffer for these files"
+               << unless_off();
   } else if (is_new) {
     const std::string what =
-        std::string("'") + path +
-        "' and what else is on its file system, pages of " +
-        std::to_string(page_bytes) + " bytes: made whole by " +
-        name_of(output.means);
-    note(output.reason == Atomic_reason::WHOLE
-             ? what + ", without the doublewrite buffer."
-             : what + ", as " + why + ".");
+        std::string("'") + path + "' and other files on its file system, " +
+        kib_text(page_bytes) + " pages: torn-page protection" +
+        (output.method == Atomic_method::NONE ? ": " : " by the ") +
+        name_of(output.method);
+    log_note(output.reason == Atomic_reason::WHOLE
+                 ? what + ", doublewrite buffer bypassed."
+                 : what + " (" + why + ").");
   }
   return output;
 }
 
-/** Whether a tablespace has no pages that a torn write could harm: it is made
-anew when the server starts.
-@param[in]  space_id  the tablespace
-@return whether it is one for temporary tables */
+/** The server creates temporary tablespaces anew at each start, so that they
+need no protection against torn pages.
+@param[in]  space_id  the tablespace's ID
+@return whether it is a temporary tablespace */
 bool is_temporary(space_id_t space_id) {
   return fsp_is_system_temporary(space_id);
 }
 
-/** @param[in]  file  a file that is open; the mutex of its shard is held
-@return what is to be said of it; ALTER TABLE changes whether it is
-page-compressed while it is open */
+/** ALTER TABLE can change page compression while the file is open. The caller
+holds the shard's mutex.
+@param[in]  file  an open file
+@return the decision as users see it */
 Atomic_output seen(const fil_node_t *file) {
   return as_seen({file->spw_means, false, file->spw_reason},
                  file->space->is_compressed());
 }
 
-/** @param[in]  file  a file
-@return its path, as the kernel has it */
+/** @param[in]  file  a file descriptor
+@return the file's path, as the kernel reports it */
 std::string path_of(int file) {
   char path[OS_FILE_MAX_PATH];
   const std::string link = "/proc/self/fd/" + std::to_string(file);
@@ -259,27 +277,27 @@ std::string path_of(int file) {
   return {path, static_cast<size_t>(std::max<ssize_t>(n_bytes, 0))};
 }
 
-/** Stop, as a page that has no copy may be torn.
-@param[in]  path  its file
-@param[in]  what  has happened */
+/** Stop the server, because a page that has no doublewrite copy may be torn.
+@param[in]  path  the page's file
+@param[in]  what  what happened, for the error log */
 [[noreturn]] void fail(const char *path, const std::string &what) {
   ib::fatal(UT_LOCATION_HERE)
-      << "A page of '" << path << "' was to be written whole, and " << what
-      << ". The server stops, as the page is not in the doublewrite buffer."
-         " Start it again: it finds out what the storage does now; with"
-         " innodb_use_atomic_writes = OFF it uses the doublewrite buffer for"
+      << "A page of '" << path << "' was not written atomically: " << what
+      << ". The server stops because the doublewrite buffer has no copy of the"
+         " page. Restart the server: it examines the storage again. Set"
+         " innodb_use_atomic_writes = OFF to use the doublewrite buffer for"
          " all files"
       << unless_off();
 }
 
-constexpr const char *REJECTED = "the kernel has rejected it";
-constexpr const char *IN_PART = "the kernel has written a part of it";
+constexpr const char *REJECTED = "the kernel rejected the atomic write";
+constexpr const char *IN_PART = "the kernel wrote only a part of it";
 
-/** A write with RWF_ATOMIC has failed: stop if it was rejected; and if there
-is no room, as InnoDB cannot go on without a page that is to be written.
+/** A write with RWF_ATOMIC has failed. Stop the server if the kernel rejected
+it, or if the disk is full: InnoDB cannot continue without writing the page.
 @param[in]  error  errno
 @param[in]  path   the file */
-void stop_if_hopeless(int error, const char *path) {
+void abort_if_unrecoverable(int error, const char *path) {
   if (is_rejection(error)) {
     fail(path, REJECTED);
   }
@@ -287,14 +305,14 @@ void stop_if_hopeless(int error, const char *path) {
     ib::fatal(UT_LOCATION_HERE)
         << "A page of '" << path
         << "' could not be written: " << strerror(error)
-        << ". Where RWF_ATOMIC is by copy on write, also a page that is"
-           " overwritten needs room. The server stops; no page is damaged, and"
-           " its changes are in the redo log, unless that is disabled. Make"
-           " room, and start it again.";
+        << ". Overwriting a page with RWF_ATOMIC by copy on write needs free"
+           " space, too. The server stops. No page is damaged, and the page's"
+           " changes are in the redo log, unless the redo log is disabled. Free"
+           " disk space and restart the server.";
   }
 }
 
-/** @param[in]  control  a request of native AIO
+/** @param[in]  control  a native AIO request
 @return whether it has RWF_ATOMIC */
 bool is_rwf(const iocb *control) {
   return (control->aio_rw_flags & ATOMIC_RWF) != 0;
@@ -306,43 +324,49 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
   dblwr_start(doublewrite_folder, setting() != Atomic_writes::OFF);
   if (srv_read_only_mode &&
       use_atomic_writes != static_cast<ulong>(Atomic_writes::OFF)) {
-    note("innodb_use_atomic_writes: a read-only server writes no data files.");
+    log_note(
+        "innodb_use_atomic_writes is ignored: a read-only server does not write"
+        " data files.");
   }
   if (setting() == Atomic_writes::ON) {
     if (*flush_method != SRV_UNIX_O_DIRECT) {
-      ib::warn() << "innodb_use_atomic_writes = ON: innodb_flush_method is"
-                    " O_DIRECT instead"
+      ib::warn() << "innodb_use_atomic_writes = ON: the server changed"
+                    " innodb_flush_method to O_DIRECT"
                  << (*flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC
-                         ? ", as what a file system makes whole is durable only"
-                           " when the file is synced."
+                         ? " because a file system's atomic write is durable"
+                           " only after the file is synced."
                          : ".");
       *flush_method = SRV_UNIX_O_DIRECT;
     }
     if (has_copies()) {
-      note(
-          "innodb_use_atomic_writes = ON: the doublewrite buffer is used for"
-          " page-compressed tables only.");
+      log_note(
+          "innodb_use_atomic_writes = ON: only page-compressed tables use the"
+          " doublewrite buffer.");
     }
     if (!use_fallocate) {
-      note("innodb_use_atomic_writes = ON: innodb_use_fallocate is ON.");
+      log_note(
+          "innodb_use_atomic_writes = ON: the server changed"
+          " innodb_use_fallocate to ON.");
       use_fallocate = true;
     }
   }
   if (setting() != Atomic_writes::OFF && !has_copies()) {
     ib::warn()
         << "innodb_doublewrite = " << dblwr::Mode::to_string(dblwr::g_mode)
-        << ": "
+        << ": torn pages cannot be repaired in "
         << (setting() == Atomic_writes::AUTO
-                ? "where innodb_use_atomic_writes finds nothing that makes"
-                  " pages whole, and for page-compressed tables,"
-                : "for page-compressed tables")
-        << " there are no copies of torn pages. innodb_doublewrite = ON keeps"
-           " them there, and costs nothing elsewhere.";
+                ? "files on storage that does not write pages atomically, and"
+                  " in page-compressed tables"
+                : "page-compressed tables")
+        << ". Set innodb_doublewrite = ON to protect them; it costs nothing for"
+           " other files.";
   }
   if (use_fallocate && *flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC) {
-    ib::warn() << "innodb_use_fallocate is OFF, as innodb_flush_method is"
-                  " O_DIRECT_NO_FSYNC: pages that are written to space without"
-                  " zeros are durable only when the file is synced.";
+    ib::warn() << "The server changed innodb_use_fallocate to OFF because"
+                  " innodb_flush_method is O_DIRECT_NO_FSYNC: a page that is"
+                  " written to space without zeros is durable only after the"
+                  " file is synced. Set innodb_flush_method = O_DIRECT to use"
+                  " innodb_use_fallocate.";
     use_fallocate = false;
   }
   if (use_fallocate) {
@@ -359,7 +383,7 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
   }
   const auto page_bytes = static_cast<uint32_t>(page_size_t(flags).physical());
   if (setting() == Atomic_writes::AUTO) {
-    /* The device is examined now, as no mutex is held; atomic_file_opened()
+    /* Examine the device now, while no mutex is held; atomic_file_opened()
     decides. */
     struct stat status;
     if (stat(path, &status) == 0 && !s_prober.is_known(status.st_dev)) {
@@ -373,11 +397,11 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
 
   int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
   if (file < 0 && errno == EINVAL) {
-    /* A file system without direct I/O: InnoDB does without, too. */
+    /* Without direct I/O in the file system InnoDB uses the page cache, too. */
     file = open(path, O_RDWR | O_CLOEXEC);
   }
   if (file < 0) {
-    /* Whoever is about to open it says why. */
+    /* The caller opens the file next and reports the error. */
     return DB_SUCCESS;
   }
   const Atomic_output output = decide(file, path, page_bytes, false);
@@ -388,10 +412,14 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
   }
   if (THD *const thd = current_thd; thd != nullptr) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
-                        "InnoDB: innodb_use_atomic_writes is ON, and pages of"
-                        " '%s' would not be written whole: %s. AUTO uses the"
+                        "InnoDB: '%s' cannot be used with"
+                        " innodb_use_atomic_writes = ON because its %s pages"
+                        " would not be written atomically: %s. Set"
+                        " innodb_use_atomic_writes = AUTO to use the"
                         " doublewrite buffer for it%s",
-                        path, sentence_of(output.reason), unless_off());
+                        path, kib_text(page_bytes).c_str(),
+                        sentence_of(output.reason, page_bytes).c_str(),
+                        unless_off());
   }
   return DB_UNSUPPORTED;
 }
@@ -417,27 +445,28 @@ void atomic_file_opened(fil_node_t *file) {
              page_size_t(file->space->flags).physical(), true);
   if (output.is_refused) {
     ib::fatal(UT_LOCATION_HERE)
-        << "The server stops, as it has to open '" << file->name
-        << "', innodb_use_atomic_writes is ON, and the pages would not be"
-           " written whole. Start it with AUTO, or with that file on storage"
-           " that writes whole pages.";
+        << "The server has to open '" << file->name
+        << "', but innodb_use_atomic_writes is ON and the file's pages would"
+           " not be written atomically. The server stops. Restart it with"
+           " innodb_use_atomic_writes = AUTO, or move the file to storage that"
+           " writes its pages atomically.";
   }
-  if (output.means == Atomic_means::NONE) {
+  if (output.method == Atomic_method::NONE) {
     s_fallbacks.fetch_add(1, std::memory_order_relaxed);
   }
-  s_open_files[static_cast<size_t>(output.means)].fetch_add(
+  s_open_files[static_cast<size_t>(output.method)].fetch_add(
       1, std::memory_order_relaxed);
   store(&file->spw_reason, output.reason);
-  store(&file->spw_means, output.means);
+  store(&file->spw_means, output.method);
 }
 
 void atomic_file_closes(fil_node_t *file) {
-  /* Of a file that atomic_file_opened() knows the reason is another. */
+  /* atomic_file_opened() stores a reason other than OFF. */
   if (file->spw_reason != Atomic_reason::OFF) {
     s_prober.closes(file->handle.m_file);
     s_open_files[static_cast<size_t>(file->spw_means)].fetch_sub(
         1, std::memory_order_relaxed);
-    store(&file->spw_means, Atomic_means::NONE);
+    store(&file->spw_means, Atomic_method::NONE);
     store(&file->spw_reason, Atomic_reason::OFF);
   }
 }
@@ -450,11 +479,11 @@ bool atomic_bypasses_doublewrite(const buf_page_t *page) {
   fil_space_t *const space = page->get_space();
   page_no_t page_no = page->page_no();
   const fil_node_t *const file = space->get_file_node(&page_no);
-  const Atomic_means means = load(file->spw_means);
+  const Atomic_method method = load(file->spw_means);
   const bool is_open = load(file->spw_reason) != Atomic_reason::OFF;
   const auto goes_without = [&](bool is_page_compressed) {
-    return page_goes_without(setting(), means, is_open, has_copies(),
-                             is_page_compressed);
+    return may_bypass_doublewrite(setting(), method, is_open, has_copies(),
+                                  is_page_compressed);
   };
   const bool is_page_compressed = space->is_compressed();
   if (is_page_compressed && goes_without(false)) {
@@ -472,32 +501,32 @@ Atomic_write_scope::Atomic_write_scope(IORequest *request,
     return;
   }
 
-  const Atomic_means means = load(file->spw_means);
+  const Atomic_method method = load(file->spw_means);
   if (request->m_spw_bypass) {
-    if (means == Atomic_means::NONE) {
-      fail(file->name,
-           std::string("its storage does not do so now, or cannot be asked: ") +
-               sentence_of(load(file->spw_reason)));
+    if (method == Atomic_method::NONE) {
+      fail(file->name, "the file has no atomic write method now (" +
+                           sentence_of(load(file->spw_reason), page_bytes) +
+                           ")");
     }
-    /* Its table may have become page-compressed meanwhile. */
+    /* ALTER TABLE may have made the table page-compressed meanwhile. */
     request->clear_compressed();
     if (dblwr::is_enabled()) {
       s_doublewrite_avoided.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  /* A page that was page-compressed ahead of its copy is shorter, whatever its
-  table is by now. */
-  if (!page_is_written_whole(means, request->is_compressed()) ||
+  /* A page that was page-compressed for its doublewrite copy is shorter, even
+  if its table is not page-compressed any more. */
+  if (!is_written_atomically(method, request->is_compressed()) ||
       n_bytes != page_bytes) {
     return;
   }
 
-  request->m_spw_means = means;
-  if (needs_rwf(means)) {
+  request->m_spw_means = method;
+  if (needs_rwf(method)) {
     s_rwf_permits.acquire([] {});
     m_has_permit = is_sync;
   }
-  s_pages[static_cast<size_t>(means)].fetch_add(1, std::memory_order_relaxed);
+  s_pages[static_cast<size_t>(method)].fetch_add(1, std::memory_order_relaxed);
 }
 
 Atomic_write_scope::~Atomic_write_scope() {
@@ -520,28 +549,28 @@ void atomic_completed(const iocb *control) {
 
 void atomic_failed(const IORequest &request, int error, const char *path) {
   if (needs_rwf(request.m_spw_means)) {
-    stop_if_hopeless(error, path);
+    abort_if_unrecoverable(error, path);
   }
 }
 
 void atomic_resubmitted(const IORequest &request, const char *path) {
-  if (request.m_spw_means != Atomic_means::NONE) {
+  if (request.m_spw_means != Atomic_method::NONE) {
     fail(path, IN_PART);
   }
 }
 
 bool atomic_write(const IORequest &request, int file, void *buffer,
                   size_t n_bytes, uint64_t offset, ssize_t *n_written) {
-  const Atomic_means means = request.m_spw_means;
-  if (means == Atomic_means::NONE) {
+  const Atomic_method method = request.m_spw_means;
+  if (method == Atomic_method::NONE) {
     return false;
   }
   const iovec vector = {buffer, n_bytes};
   *n_written = pwritev2(file, &vector, 1, static_cast<off_t>(offset),
-                        needs_rwf(means) ? ATOMIC_RWF : 0);
-  if (*n_written < 0 && needs_rwf(means)) {
+                        needs_rwf(method) ? ATOMIC_RWF : 0);
+  if (*n_written < 0 && needs_rwf(method)) {
     const int error = errno;
-    stop_if_hopeless(error, path_of(file).c_str());
+    abort_if_unrecoverable(error, path_of(file).c_str());
     errno = error;
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
@@ -573,16 +602,17 @@ std::vector<Atomic_file> atomic_files() {
   Fil_iterator::for_each_file([&files](const fil_node_t *file) {
     if (file->spw_reason != Atomic_reason::OFF) {
       const Atomic_output output = seen(file);
-      const bool is_none = output.means == Atomic_means::NONE;
-      files.push_back(
-          {file->space->id, file->name,
-           static_cast<uint32_t>(page_size_t(file->space->flags).physical()),
-           is_none && !has_copies()
-               ? "none"
-               : SHORT_MEANS[static_cast<size_t>(output.means)],
-           name_of(output.means), !is_none,
-           output.reason == Atomic_reason::WHOLE ? ""
-                                                 : sentence_of(output.reason)});
+      const bool is_none = output.method == Atomic_method::NONE;
+      const auto page_bytes =
+          static_cast<uint32_t>(page_size_t(file->space->flags).physical());
+      files.push_back({file->space->id, file->name, page_bytes,
+                       is_none && !has_copies()
+                           ? "none"
+                           : SHORT_MEANS[static_cast<size_t>(output.method)],
+                       name_of(output.method), !is_none,
+                       output.reason == Atomic_reason::WHOLE
+                           ? ""
+                           : sentence_of(output.reason, page_bytes)});
     }
     return DB_SUCCESS;
   });
@@ -599,11 +629,11 @@ void atomic_print(FILE *file) {
   }
   const Atomic_stats stats = atomic_stats();
 
-  fprintf(file, "%-32s%14s%14s\n", "Pages are made whole by", "open files",
+  fprintf(file, "%-32s%14s%14s\n", "Torn-page protection", "open files",
           "pages");
   for (size_t i = 0; i < std::size(stats.files); ++i) {
-    if (static_cast<Atomic_means>(i) == Atomic_means::NONE) {
-      fprintf(file, "  %-30s%14" PRIu64 "%14s\n", name_of(Atomic_means::NONE),
+    if (static_cast<Atomic_method>(i) == Atomic_method::NONE) {
+      fprintf(file, "  %-30s%14" PRIu64 "%14s\n", name_of(Atomic_method::NONE),
               stats.files[i], "-");
     } else if (stats.files[i] != 0 || stats.pages[i] != 0) {
       fprintf(file, "  %-30s%14" PRIu64 "%14" PRIu64 "\n", MEANS[i],
@@ -612,28 +642,30 @@ void atomic_print(FILE *file) {
   }
 
   fprintf(file,
-          "Pages that did not go through the doublewrite buffer %" PRIu64
-          ", that did as they are page-compressed %" PRIu64
-          "; files opened that are not written whole %" PRIu64 "\n",
+          "Doublewrite buffer: %" PRIu64 " pages bypassed it, %" PRIu64
+          " page-compressed pages did not; %" PRIu64
+          " files opened without atomic writes\n",
           stats.doublewrite_avoided, stats.page_compressed, stats.fallbacks);
 
   const std::vector<Atomic_file> files = atomic_files();
-  /* What is not whole first, as it is what costs. */
+  /* Files with doublewrite copies first, because they cost. */
   for (const bool is_whole : {false, true}) {
     constexpr size_t N_NAMED = 100;
     size_t n_files = 0;
     for (const Atomic_file &open : files) {
       if (open.is_whole == is_whole && ++n_files <= N_NAMED) {
-        fprintf(file, "  %s: %s%s%s\n", open.path.c_str(), open.name,
-                *open.reason == '\0' ? "" : ", as ", open.reason);
+        const std::string reason =
+            open.reason.empty() ? "" : " (" + open.reason + ")";
+        fprintf(file, "  %s: %s%s\n", open.path.c_str(), open.name,
+                reason.c_str());
       }
     }
     if (n_files > N_NAMED) {
       fprintf(file,
-              "  and %zu other files: %s;"
-              " INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES has all\n",
+              "  and %zu more files: %s;"
+              " INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES lists all\n",
               n_files - N_NAMED,
-              is_whole ? "whole" : name_of(Atomic_means::NONE));
+              is_whole ? "written atomically" : name_of(Atomic_method::NONE));
     }
   }
 }

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file atomic/atomic0file.h
-Which data files are written without the doublewrite buffer: the settings, and
-what has come of them. What the patches call is in atomic/hook.h. */
+Atomic writes: the settings, the counters and the list of open data files. The
+patches use the hook interface in atomic/hook.h. */
 
 #ifndef atomic0file_h
 #define atomic0file_h
@@ -25,76 +25,73 @@ what has come of them. What the patches call is in atomic/hook.h. */
 
 namespace spw {
 
-/** innodb_use_atomic_writes, as in enum Atomic_writes. Set before InnoDB starts
-and constant from then on, as the next two are. */
+/** innodb_use_atomic_writes, a value of enum Atomic_writes. This and the next
+two variables are set before InnoDB starts and constant afterwards. */
 extern unsigned long use_atomic_writes;
 
-/** innodb_use_atomic_writes_fs: file systems that make writes whole without
-being asked are good enough. */
+/** innodb_use_atomic_writes_fs: accept methods that the server cannot verify.
+See Atomic_input::file_system_is_enough. */
 extern bool use_atomic_writes_fs;
 
-/** innodb_use_fallocate: files are extended without writing zeros. */
+/** innodb_use_fallocate: extend data files without writing zeros. */
 extern bool use_fallocate;
 
-/** What was written without the doublewrite buffer, and what was not, since the
-server started. */
+/** Counters of atomic writes since the server started. */
 struct Atomic_stats {
-  /** Pages written whole, by what makes them so; of NONE none are counted. */
-  uint64_t pages[static_cast<size_t>(Atomic_means::N)];
+  /** Pages written atomically, by method; NONE is not counted. */
+  uint64_t pages[static_cast<size_t>(Atomic_method::N)];
 
-  /** Those of them that would have gone through the doublewrite buffer. */
+  /** Pages among them that would have gone through the doublewrite buffer. */
   uint64_t doublewrite_avoided;
 
-  /** Pages of files whose pages are written whole that were not, as they are
-  page-compressed: through the doublewrite buffer, if it is in use. */
+  /** Page-compressed pages in files that have a method. They are not written
+  atomically, and go through the doublewrite buffer if it is in use. */
   uint64_t page_compressed;
 
-  /** Files that were opened and keep the doublewrite buffer, each counted as
-  often as it is opened. */
+  /** Opens of files that have no method and keep the doublewrite buffer. */
   uint64_t fallbacks;
 
-  /** Open files, by what makes their pages whole; NONE: through the doublewrite
-  buffer. That of a page-compressed table is counted by what its storage does.
-*/
-  uint64_t files[static_cast<size_t>(Atomic_means::N)];
+  /** Files open now, by method; NONE is the doublewrite buffer. The file of a
+  page-compressed table counts under the method of its storage. */
+  uint64_t files[static_cast<size_t>(Atomic_method::N)];
 };
 
-/** @return what was written; all 0 with innodb_use_atomic_writes = OFF. Takes
-no latch of InnoDB's. */
+/** @return the counters; all 0 with innodb_use_atomic_writes = OFF. Takes no
+InnoDB latch. */
 Atomic_stats atomic_stats();
 
-/** A data file that is open. */
+/** An open data file. */
 struct Atomic_file {
-  /** Its tablespace. */
+  /** ID of its tablespace. */
   uint32_t space_id;
 
   std::string path;
 
   uint32_t page_bytes;
 
-  /** What makes its pages whole: as the status variables name it,
-  Innodb_atomic_write_files_*, "doublewrite" for NONE, and "none" where
-  innodb_doublewrite has no copies either. */
-  const char *means;
+  /** Its method, as the status variables Innodb_atomic_write_files_* name it:
+  "doublewrite" for NONE, or "none" if innodb_doublewrite makes no copies. */
+  const char *method;
 
-  /** The same, in the words of the monitor. */
+  /** Its method, as SHOW ENGINE INNODB STATUS names it. */
   const char *name;
 
-  /** Its pages are whole by what its storage does. */
+  /** Its pages are written atomically. */
   bool is_whole;
 
-  /** Why they are not, or what is to be said of it; may be empty. */
-  const char *reason;
+  /** Why its pages are not written atomically, or a remark on the method; may
+  be empty. */
+  std::string reason;
 };
 
-/** @return the open data files but for temporary ones, in the order of their
-paths; none with innodb_use_atomic_writes = OFF. Takes the mutexes of the
-tablespaces' shards, one after another. */
+/** @return the open data files except temporary ones, sorted by path; empty
+with innodb_use_atomic_writes = OFF. Takes the shard mutexes of the tablespaces,
+one after another. */
 std::vector<Atomic_file> atomic_files();
 
-/** Print what makes pages whole, in the section FLUSHING AND STALLS of SHOW
-ENGINE INNODB STATUS; nothing if innodb_use_atomic_writes is OFF.
-@param[in,out]  file  where to print */
+/** Print methods, counters and files in the section FLUSHING AND STALLS of SHOW
+ENGINE INNODB STATUS. Prints nothing if innodb_use_atomic_writes is OFF.
+@param[in,out]  file  output file */
 void atomic_print(FILE *file);
 
 }  // namespace spw

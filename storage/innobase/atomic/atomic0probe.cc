@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file atomic/atomic0probe.cc
-What the kernel and the storage say, and show, of whole writes. */
+Detection of the atomic write methods that a file's storage supports. */
 
 #include "atomic/atomic0probe.h"
 
@@ -35,27 +35,26 @@ namespace spw {
 
 namespace {
 
-/** directFS: _IOW(0x95, 2, unsigned), as MariaDB 10.0 has it. */
+/** directFS: _IOW(0x95, 2, unsigned). Source: MariaDB 10.0. */
 constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
 
-/** A number of that kind that nobody has: a file system that takes it takes
-anything, and promises nothing. */
+/** An ioctl of the same kind that no file system defines: one that accepts it
+accepts any ioctl and promises nothing. */
 constexpr unsigned long NOBODYS = 0x4004957f;
 
-/** Begins of dm/uuid of devices whose sectors are as whole as those of the
-devices below: LVM, multipath and dm-crypt. */
+/** Prefixes of dm/uuid of devices that write a sector atomically if the devices
+below do: LVM, multipath and dm-crypt. */
 constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
                                       "CRYPT-LUKS2-", "CRYPT-PLAIN-"};
 
-/** Devices below one another. */
+/** Max depth of stacked devices. */
 constexpr int LAYERS_MAX = 8;
 
-/** So long is known what was found out of a device none of whose files is open:
-from the look ahead of opening a file, without InnoDB's mutexes, until it is
-opened. */
+/** How long the data of a device without open files stays valid: from its
+examination, for which InnoDB holds no mutex, until InnoDB opens the file. */
 constexpr std::chrono::seconds EXAMINED_FOR{1};
 
-/** linux/stat.h: the request, and where the answers are in struct statx. */
+/** linux/stat.h: the request bits, and the offsets in struct statx. */
 constexpr unsigned STATX_ATOMIC = 0x10000;
 constexpr unsigned STATX_DIRECT = 0x2000;
 constexpr size_t STATX_BYTES = 256;
@@ -70,7 +69,7 @@ constexpr long EXT4_MAGIC = 0xef53;
 constexpr long XFS_MAGIC = 0x58465342;
 
 /** ioctl_xfs_fsgetxattr(2): FS_IOC_FSGETXATTR, the size of its structure, whose
-first field is the flags, and that of a file on XFS' realtime device. */
+first field holds the flags, and the flag of a file on XFS's realtime device. */
 constexpr unsigned long GET_EXTENDED_FLAGS = 0x801c581f;
 constexpr size_t EXTENDED_FLAGS_BYTES = 28;
 constexpr uint32_t REALTIME_FLAG = 0x1;
@@ -87,9 +86,9 @@ uint32_t number_at(const unsigned char *buffer, size_t place) {
 
 }  // namespace
 
-Atomic_findings Atomic_prober::find(int file, const std::string &path,
-                                    uint32_t page_bytes, bool stays_open) {
-  Atomic_findings found{};
+Storage_capabilities Storage_probe::find(int file, const std::string &path,
+                                         uint32_t page_bytes, bool stays_open) {
+  Storage_capabilities found{};
   struct stat status;
   if (fstat(file, &status) != 0) {
     found.error = errno;
@@ -100,7 +99,7 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   found.ioctl_succeeds = ioctl(file, NOBODYS, &on) != 0 &&
                          ioctl(file, DIRECTFS_ATOMIC_WRITES, &on) == 0;
 
-  /* By number, as the C library's structure may end before these fields. */
+  /* By offset, because the C library's structure may lack these fields. */
   alignas(8) unsigned char buffer[STATX_BYTES]{};
   bool has_no_direct_io = false;
   if (syscall(SYS_statx, file, "", AT_EMPTY_PATH, STATX_ATOMIC | STATX_DIRECT,
@@ -118,8 +117,8 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   std::unique_lock lock{m_mutex};
   const Device *known_device = known(status.st_dev);
   const bool is_examined = known_device != nullptr;
-  Device_findings device =
-      is_examined ? known_device->findings : Device_findings{};
+  Device_capabilities device =
+      is_examined ? known_device->findings : Device_capabilities{};
   const bool is_tried =
       is_examined && known_device->rwf_page_bytes.count(page_bytes) != 0;
   lock.unlock();
@@ -159,7 +158,7 @@ Atomic_findings Atomic_prober::find(int file, const std::string &path,
   return found;
 }
 
-Atomic_prober::Device *Atomic_prober::known(dev_t device) {
+Storage_probe::Device *Storage_probe::known(dev_t device) {
   const auto found = m_devices.find(device);
   return found != m_devices.end() && found->second.findings.error == 0 &&
                  (found->second.n_open_files != 0 ||
@@ -169,12 +168,12 @@ Atomic_prober::Device *Atomic_prober::known(dev_t device) {
              : nullptr;
 }
 
-bool Atomic_prober::is_known(dev_t device) {
+bool Storage_probe::is_known(dev_t device) {
   const std::lock_guard lock{m_mutex};
   return known(device) != nullptr;
 }
 
-void Atomic_prober::closes(int file) {
+void Storage_probe::closes(int file) {
   struct stat status;
   if (fstat(file, &status) == 0) {
     const std::lock_guard lock{m_mutex};
@@ -186,9 +185,9 @@ void Atomic_prober::closes(int file) {
   }
 }
 
-Device_findings Atomic_prober::examine(dev_t device) const {
-  Device_findings found{};
-  /* In units of 512 bytes, whatever the device's blocks are. */
+Device_capabilities Storage_probe::examine(dev_t device) const {
+  Device_capabilities found{};
+  /* In units of 512 bytes, independent of the device's block size. */
   found.start_bytes =
       number_of(folder_of(device) + "/start", &found.error).value_or(0) * 512;
   found.atomic_max_bytes =
@@ -200,7 +199,7 @@ Device_findings Atomic_prober::examine(dev_t device) const {
   return found;
 }
 
-std::optional<std::string> Atomic_prober::text_of(const std::string &path,
+std::optional<std::string> Storage_probe::text_of(const std::string &path,
                                                   int *error) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
@@ -222,21 +221,21 @@ std::optional<std::string> Atomic_prober::text_of(const std::string &path,
   return n_bytes < 0 ? std::nullopt : std::optional{text};
 }
 
-std::optional<uint64_t> Atomic_prober::number_of(const std::string &path,
+std::optional<uint64_t> Storage_probe::number_of(const std::string &path,
                                                  int *error) {
   std::istringstream text{text_of(path, error).value_or("")};
   uint64_t number;
   return text >> number ? std::optional{number} : std::nullopt;
 }
 
-std::string Atomic_prober::folder_of(dev_t device) const {
+std::string Storage_probe::folder_of(dev_t device) const {
   return m_sysfs + "/dev/block/" + std::to_string(major(device)) + ":" +
          std::to_string(minor(device));
 }
 
-uint32_t Atomic_prober::queue_value(dev_t device, const std::string &name,
+uint32_t Storage_probe::queue_value(dev_t device, const std::string &name,
                                     int *error) const {
-  /* A partition has the queue of its disk, the folder above it. */
+  /* A partition uses the queue of its disk, which is the folder above it. */
   for (const char *queue : {"/queue/", "/../queue/"}) {
     if (const auto value = number_of(folder_of(device) + queue + name, error)) {
       return static_cast<uint32_t>(*value);
@@ -245,7 +244,7 @@ uint32_t Atomic_prober::queue_value(dev_t device, const std::string &name,
   return 0;
 }
 
-bool Atomic_prober::lies_on_its_device(int file) {
+bool Storage_probe::lies_on_its_device(int file) {
   struct statfs system;
   if (fstatfs(file, &system) != 0) {
     return false;
@@ -258,7 +257,7 @@ bool Atomic_prober::lies_on_its_device(int file) {
   return system.f_type == EXT4_MAGIC;
 }
 
-bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
+bool Storage_probe::driver_is_trusted(const std::string &folder, int *error) {
   std::error_code failure;
   std::filesystem::path path =
       std::filesystem::canonical(std::filesystem::path{folder}, failure);
@@ -279,9 +278,10 @@ bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
     return true;
   }
   if (name.starts_with("dm-")) {
-    /* Not dm-integrity, which can write a sector and its checksum apart: a
-    power cut leaves one that cannot be read. Nor below LVM (lvcreate
-    --raidintegrity), which names the devices that are under it so. */
+    /* dm-integrity is not trusted: it can write a sector and its checksum
+    apart, and a power cut then leaves a sector that cannot be read. Below LVM
+    (lvcreate
+    --raidintegrity) these names show it. */
     const std::string device = text_of(path / "dm/name", error).value_or("");
     if (device.find("_iorig") != std::string::npos ||
         device.find("_imeta") != std::string::npos) {
@@ -296,7 +296,7 @@ bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
     return path.string().find(bus) != std::string::npos;
   };
   if (name.starts_with("nvme") && is_by("/nvme-subsystem/")) {
-    /* Of several paths, each is a controller beside the device. */
+    /* With multipath each path is a controller folder beside the device. */
     size_t n_pcie = 0;
     for (std::filesystem::directory_iterator entry{path.parent_path(), failure};
          !failure && entry != std::filesystem::directory_iterator();
@@ -316,13 +316,13 @@ bool Atomic_prober::driver_is_trusted(const std::string &folder, int *error) {
            !is_by("/session") && !is_by("/rport-")));
 }
 
-Atomic_prober::Sector Atomic_prober::sector(dev_t device, int n_layers,
+Storage_probe::Sector Storage_probe::sector(dev_t device, int n_layers,
                                             int *error) const {
   if (n_layers == 0) {
     return {0, false};
   }
-  /* What takes DAX is memory, which tears a block at any of its lines
-  (Documentation/driver-api/nvdimm/btt.rst). */
+  /* A DAX device is memory, and can tear a block at any cache line. Source:
+  Documentation/driver-api/nvdimm/btt.rst. */
   Sector smallest{queue_value(device, "dax", error) == 0
                       ? queue_value(device, "logical_block_size", error)
                       : 0,
@@ -347,16 +347,17 @@ Atomic_prober::Sector Atomic_prober::sector(dev_t device, int n_layers,
                  failure) {
         add(sector(status.st_dev, n_layers - 1, error));
       } else {
-        /* It is on a file system without a device, as of FUSE. */
+        /* The backing file is on a file system without a device, as FUSE. */
         add({smallest.bytes, false});
       }
-      /* What begins within a sector has each of its own in two of them. */
+      /* An offset within a sector spreads each sector of the loop device over
+      two sectors below. */
       if (smallest.bytes != 0 && *offset % smallest.bytes != 0) {
         smallest.bytes = 0;
       }
     }
 
-    /* It may change meanwhile: what cannot be read is not known. */
+    /* The folder may change meanwhile: what cannot be read is unknown. */
     std::error_code failure;
     for (std::filesystem::directory_iterator entry{folder / "slaves", failure};
          entry != std::filesystem::directory_iterator();
@@ -376,28 +377,28 @@ Atomic_prober::Sector Atomic_prober::sector(dev_t device, int n_layers,
   return smallest;
 }
 
-uint32_t Atomic_prober::file_system_bytes(int file, bool journals_data,
+uint32_t Storage_probe::file_system_bytes(int file, bool journals_data,
                                           bool has_no_direct_io) {
   struct statfs system;
   if (fstatfs(file, &system) != 0 || system.f_type != EXT4_MAGIC) {
     return 0;
   }
-  /* Each block of a write is in the journal by itself, so that one transaction
-  can end between two blocks of a page. */
+  /* ext4 journals each block of a write separately, and a transaction can end
+  between two blocks of a page: only one block is atomic. */
   unsigned long flags = 0;
   const bool is_said = journals_data || (ioctl(file, GET_FLAGS, &flags) == 0 &&
                                          (flags & JOURNAL_DATA_FLAG) != 0);
-  /* The file's flag has no effect with delayed allocation, nor without a
-  journal. What writes data through its journal has no direct I/O, which statx()
-  tells since Linux 6.1. */
+  /* The file's flag has no effect with delayed allocation or without a journal.
+  A file whose data goes through the journal has no direct I/O, which statx()
+  reports since Linux 6.1. */
   return is_said && has_no_direct_io ? static_cast<uint32_t>(system.f_bsize)
                                      : 0;
 }
 
-bool Atomic_prober::journals_data(dev_t device, int *error) const {
+bool Storage_probe::journals_data(dev_t device, int *error) const {
   /* proc(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root
-  rw,errors=continue": the third is the device, the last the file system's own
-  options. */
+  rw,errors=continue": the third word is the device, the last has the options of
+  the file system. */
   std::istringstream mounts{text_of(m_mountinfo, error).value_or("")};
   const std::string number =
       std::to_string(major(device)) + ":" + std::to_string(minor(device));
@@ -416,7 +417,7 @@ bool Atomic_prober::journals_data(dev_t device, int *error) const {
   return false;
 }
 
-int Atomic_prober::try_rwf(const std::string &path, uint32_t page_bytes) {
+int Storage_probe::try_rwf(const std::string &path, uint32_t page_bytes) {
   const size_t slash = path.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -430,7 +431,7 @@ int Atomic_prober::try_rwf(const std::string &path, uint32_t page_bytes) {
     memset(page, 0, page_bytes);
     error = posix_fallocate(file.get(), 0, page_bytes);
   }
-  /* Where nothing was written before, and over what was. */
+  /* First into space that was never written, then as an overwrite. */
   for (unsigned i = 0; error == 0 && i < 2; ++i) {
     error = file.write(page, page_bytes, 0, ATOMIC_RWF);
   }

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file atomic/atomic0probe.h
-What the kernel and the storage say, and show, of whole writes. */
+Detection of the atomic write methods that a file's storage supports. */
 
 #ifndef atomic0probe_h
 #define atomic0probe_h
@@ -29,151 +29,151 @@ What the kernel and the storage say, and show, of whole writes. */
 
 namespace spw {
 
-/** RWF_ATOMIC of linux/fs.h, since Linux 6.11; the C library's headers may be
-older than the kernel. */
+/** RWF_ATOMIC of linux/fs.h, since Linux 6.11. Defined here because the C
+library's headers may be older than the kernel. */
 constexpr int ATOMIC_RWF = 0x40;
 
-/** What is known of a device, or of a file system that has one to itself. */
-struct Device_findings {
-  /** Where it begins on its disk, in bytes; 0 if it is no partition. */
+/** What the kernel reports about a block device and the file system on it. */
+struct Device_capabilities {
+  /** Start of a partition on its disk, in bytes; 0 for a whole disk. */
   uint64_t start_bytes;
 
-  /** The block queue's atomic_write_unit_max_bytes; 0 if there is none. */
+  /** atomic_write_unit_max_bytes of the block queue; 0 if there is none. */
   uint32_t atomic_max_bytes;
 
-  /** As Atomic_findings has them. */
+  /** See Storage_capabilities. */
   uint32_t sector_bytes;
   bool sector_is_trusted;
 
-  /** It is mounted so that data is written through the journal. */
+  /** The file system is mounted with data=journal. */
   bool journals_data;
 
-  /** errno of the first look that failed; 0 if none did. */
+  /** errno of the first read that failed; 0 if none failed. */
   int error;
 };
 
-/** Finds out what makes writes to files whole. What sysfs and the list of
-mounts say of a device is read once, and known as long as one of its files is
-open. Can be called by several threads: no mutex is held while files are read.
-*/
-class Atomic_prober {
+/** Detects which methods the storage of a file supports. The data of a device
+from sysfs and the mount list is read once, and cached while one of the device's
+files is open. Thread-safe; no mutex is held while files are read. */
+class Storage_probe {
  public:
-  /** @param[in]  sysfs   where sysfs is mounted
-  @param[in]  mountinfo  the kernel's list of mounts (proc(5)) */
-  explicit Atomic_prober(std::string sysfs = "/sys",
+  /** @param[in]  sysfs      mount point of sysfs
+  @param[in]  mountinfo  the kernel's mount list (proc(5)) */
+  explicit Storage_probe(std::string sysfs = "/sys",
                          std::string mountinfo = "/proc/self/mountinfo")
       : m_sysfs(std::move(sysfs)), m_mountinfo(std::move(mountinfo)) {}
 
-  /** Find out, and switch on what has to be (directFS's ioctl). A page is
-  written to a Scratch_file beside the file if its file system says that it
-  takes RWF_ATOMIC; until it has succeeded once for that file system and size of
-  page.
-  @param[in]  file        the file, open as it will be written
+  /** Detect what a file's storage supports, and switch on directFS's atomic
+  writes for the file. If the kernel reports RWF_ATOMIC for a page, a page is
+  written to a Scratch_file in its folder. After the first success this is not
+  repeated for the device and page size.
+  @param[in]  file        the file, open as InnoDB will write it
   @param[in]  path        its path
-  @param[in]  page_bytes  its pages, a power of 2
-  @param[in]  stays_open  it was opened to stay so: closes() follows
-  @return what was found; what could not be found out is as if it were not */
-  [[nodiscard]] Atomic_findings find(int file, const std::string &path,
-                                     uint32_t page_bytes,
-                                     bool stays_open = false);
+  @param[in]  page_bytes  its page size, a power of 2
+  @param[in]  stays_open  the file stays open, and closes() follows
+  @return the capabilities; one that cannot be determined counts as absent */
+  [[nodiscard]] Storage_capabilities find(int file, const std::string &path,
+                                          uint32_t page_bytes,
+                                          bool stays_open = false);
 
-  /** @param[in]  device  of a file
-  @return whether find() does not have to examine it */
+  /** @param[in]  device  the device of a file
+  @return whether its data is cached, so that find() does not examine it */
   [[nodiscard]] bool is_known(dev_t device);
 
-  /** A file that stayed open is about to be closed. Behind the last of a
-  device, what is known of that is forgotten: another may be there when one is
+  /** A file that stayed open is about to be closed. With the last file of a
+  device its data is dropped: the device may be a different one when a file is
   opened again.
   @param[in]  file  the file */
   void closes(int file);
 
   /** @param[in]  device  a device
-  @return what sysfs and the list of mounts say of it now */
-  [[nodiscard]] Device_findings examine(dev_t device) const;
+  @return what sysfs and the mount list report about it now */
+  [[nodiscard]] Device_capabilities examine(dev_t device) const;
 
  private:
-  /** A device's sector, and whether it can be relied on. */
+  /** The sector size of a device, and whether its driver is trusted. */
   struct Sector {
     uint32_t bytes;
     bool is_trusted;
   };
 
   struct Device {
-    Device_findings findings;
+    Device_capabilities findings;
 
     std::chrono::steady_clock::time_point examined_at;
 
-    /** Sizes of pages for which try_rwf() has succeeded. */
+    /** Page sizes for which try_rwf() has succeeded. */
     std::set<uint32_t> rwf_page_bytes;
 
     size_t n_open_files;
   };
 
-  /** @return a file's text; none if there is no such file, or if it cannot be
-  read, which sets the error unless there is one already */
+  /** @return the content of a file; none if it does not exist or cannot be
+  read. A failed read sets the error, unless it is set already. */
   static std::optional<std::string> text_of(const std::string &path,
                                             int *error);
 
-  /** @return the number that a file begins with; none also if it has none */
+  /** @return the number at the start of a file; none also if there is none */
   static std::optional<uint64_t> number_of(const std::string &path, int *error);
 
-  /** @return sysfs' folder of a device */
+  /** @return the sysfs folder of a device */
   [[nodiscard]] std::string folder_of(dev_t device) const;
 
-  /** @return whether a file is on the device that fstat() names and no other,
-  written there by the kernel: of ext4, and of XFS but for its realtime device.
-  (f2fs can have more devices, of FUSE a process writes the blocks.) */
+  /** @return whether the kernel writes the file's blocks to the device that
+  fstat() names and to no other: files of ext4, and of XFS outside its realtime
+  device. (f2fs can span devices; with FUSE a process writes the blocks.) */
   [[nodiscard]] static bool lies_on_its_device(int file);
 
-  /** What a device and all below it write as a whole: a device mapper's, or a
-  loop device's, has the logical blocks that it was told, or the largest of
-  those below, which may write less at once.
+  /** The unit that a device and all devices below it write atomically. The
+  logical block size of a device mapper or loop device alone does not say so: it
+  is configured, or the largest of the devices below, some of which may have
+  smaller sectors.
   @param[in]      device    the device
-  @param[in]      n_layers  how deep to look
+  @param[in]      n_layers  max depth of the scan
   @param[in,out]  error     see text_of()
-  @return the smallest logical block, 0 bytes if one of them is not known; and
+  @return the smallest logical block size, or 0 bytes if one is not known; and
   whether all drivers are trusted */
   [[nodiscard]] Sector sector(dev_t device, int n_layers, int *error) const;
 
-  /** @param[in]      folder  sysfs' folder of a device
+  /** Trusted are NVMe and SCSI on PCI, and also RAID, device mapper
+  (DM_TRUSTED) and loop devices with direct I/O, for which sector() checks the
+  devices below. Others (nbd, ublk, virtio, USB, iSCSI, fabrics) can write
+  through a page cache, here or on another machine: a power cut there tears a
+  sector that is larger than the medium's.
+  @param[in]      folder  the sysfs folder of a device
   @param[in,out]  error   see text_of()
-  @return whether its driver writes a sector to the medium as a whole: NVMe and
-  SCSI by PCI; device mapper and RAID if those below are; loop devices with
-  direct I/O. Others (nbd, ublk, virtio, USB, iSCSI, fabrics) write through a
-  page cache, or can, here or on another machine: a cut of the power there tears
-  a sector that is larger than the medium's */
+  @return whether its driver writes a sector atomically to the medium */
   [[nodiscard]] static bool driver_is_trusted(const std::string &folder,
                                               int *error);
 
-  /** A number of the block queue that a device has, or its disk.
-  @return 0 if there is none */
+  /** @return a number from the block queue of a device or, for a partition, of
+  its disk; 0 if there is none */
   [[nodiscard]] uint32_t queue_value(dev_t device, const std::string &name,
                                      int *error) const;
 
-  /** @return the largest write that the file's file system makes whole without
-  being asked; 0 if it makes none. It matters whether it has direct I/O for the
-  file. */
+  /** @return the largest write that the file system makes atomic by default, in
+  bytes: a block of ext4 if the file's data goes through the journal, which the
+  kernel confirms by having no direct I/O for the file; else 0 */
   [[nodiscard]] static uint32_t file_system_bytes(int file, bool journals_data,
                                                   bool has_no_direct_io);
 
-  /** @return whether a file system is mounted so that it writes data through
-  its journal, as its options say */
+  /** @return whether the mount options have data=journal */
   [[nodiscard]] bool journals_data(dev_t device, int *error) const;
 
-  /** Write a page with RWF_ATOMIC.
-  @return as Atomic_findings::rwf_error */
+  /** Write a page with RWF_ATOMIC to a scratch file.
+  @return see Storage_capabilities::rwf_error */
   [[nodiscard]] static int try_rwf(const std::string &path,
                                    uint32_t page_bytes);
 
-  /** @return what could be found out of a device of which a file is open, or is
-  just being opened (EXAMINED_FOR); nullptr if there is nothing. m_mutex is
-  held */
+  /** The caller holds m_mutex.
+  @return the cached data of a device that was examined without an error, if one
+  of its files is open or it was examined within EXAMINED_FOR; else nullptr */
   [[nodiscard]] Device *known(dev_t device);
 
   const std::string m_sysfs;
   const std::string m_mountinfo;
 
-  /** Leaf: nothing is called under it. */
+  /** Leaf mutex: no other mutex is acquired under it. */
   std::mutex m_mutex;
   std::map<dev_t, Device> m_devices;
 };

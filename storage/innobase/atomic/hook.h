@@ -9,7 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file atomic/hook.h
-What upstream's files call of atomic writes: atomic0file.cc. */
+The hook interface of atomic writes for InnoDB's files. Implemented in
+atomic0file.cc. */
 
 #ifndef atomic_hook_h
 #define atomic_hook_h
@@ -28,61 +29,62 @@ struct iocb;
 
 namespace spw {
 
-/** InnoDB's variables have been read: what innodb_use_atomic_writes = ON brings
-with it is set. Called once, by the thread that starts InnoDB.
+/** Apply the settings that innodb_use_atomic_writes = ON implies. Called once,
+after InnoDB's variables are read, by the thread that starts InnoDB.
 @param[in,out]  flush_method        innodb_flush_method, enum srv_unix_flush_t
-@param[in]      doublewrite_folder  innodb_doublewrite_dir, or nullptr */
+@param[in]      doublewrite_folder  innodb_doublewrite_dir; can be nullptr */
 void atomic_start(ulong *flush_method, const char *doublewrite_folder);
 
-/** A data file is about to become a tablespace, or to be opened as one.
+/** Check a data file that InnoDB is about to create or open as a tablespace.
 @param[in]  path      the file
-@param[in]  space_id  the tablespace
-@param[in]  flags     its flags
-@return DB_SUCCESS; DB_UNSUPPORTED if innodb_use_atomic_writes is ON and its
-pages would not be written whole, which the error log and a warning say */
+@param[in]  space_id  the tablespace's ID
+@param[in]  flags     the tablespace's flags
+@return DB_SUCCESS; DB_UNSUPPORTED if innodb_use_atomic_writes is ON and the
+file's pages would not be written atomically, with a message in the error log
+and a warning for the session */
 [[nodiscard]] dberr_t atomic_may_use(const char *path, uint32_t space_id,
                                      uint32_t flags);
 
-/** The same for a file that is about to become an undo tablespace. */
+/** As atomic_may_use(), for a file that is to become an undo tablespace. */
 [[nodiscard]] dberr_t atomic_may_use_undo(const char *path, uint32_t space_id);
 
-/** The same for a file of the system tablespace or an undo tablespace, without
-which the server does not start.
+/** As atomic_may_use(), for the files that the server needs to start: those of
+the system tablespace and of undo tablespaces.
 @param[in]  path   the file
-@param[in]  space  the tablespace; of any kind
-@return false if it is of these two and may not be used */
+@param[in]  space  its tablespace, of any kind
+@return false if the file is one of these and may not be used; else true */
 [[nodiscard]] bool atomic_may_use_system(const char *path,
                                          const fil_space_t *space);
 
-/** A data file has been opened: find out how its pages are written, and keep it
-with the file. The mutex of its shard is held.
+/** InnoDB has opened a data file: choose its method and store it in the file.
+The caller holds the shard's mutex.
 @param[in,out]  file  the file */
 void atomic_file_opened(fil_node_t *file);
 
-/** A data file is about to be closed. The mutex of its shard is held.
+/** InnoDB is about to close a data file. The caller holds the shard's mutex.
 @param[in,out]  file  the file */
 void atomic_file_closes(fil_node_t *file);
 
 /** @param[in]  page  a page that is fixed for its write
-@return whether it is to be written without the doublewrite buffer. The request
-of the write is to say so: IORequest::m_spw_bypass */
+@return whether it bypasses the doublewrite buffer. The caller stores this in
+the write request: IORequest::m_spw_bypass */
 [[nodiscard]] bool atomic_bypasses_doublewrite(const buf_page_t *page);
 
-/** A request that is handed over to os_aio() in the scope of this; its file is
-pinned open. If it is the write of a page of a file whose pages are written
-whole, it is marked with what makes it so (IORequest::m_spw_means), and has a
-permit if it needs one; that of an asynchronous write is given back by
-atomic_completed(). The server stops if the page has no copy and its file,
-opened again, does not make it whole. */
+/** The scope in which a request is submitted to os_aio(); its file is pinned
+open. The write of a full page gets the method of its file
+(IORequest::m_spw_means) and, for RWF_ATOMIC, a permit. The destructor releases
+the permit of a synchronous write, atomic_completed() that of an asynchronous
+one. The server stops if the page has no doublewrite copy and its file, which
+was opened again, has no method now. */
 class Atomic_write_scope {
  public:
-  /** @param[in,out]  request   the request
+  /** @param[in,out]  request     the request
   @param[in]      file        the file
-  @param[in]      page_bytes  its pages
-  @param[in]      n_bytes     how much is written: less than a page if that is
+  @param[in]      page_bytes  the file's page size
+  @param[in]      n_bytes     bytes to write: less than a page if the page is
                               page-compressed already
-  @param[in]      is_page     it is of a page of the buffer pool
-  @param[in]      is_sync     it is done by this thread */
+  @param[in]      is_page     the request is for a buffer pool page
+  @param[in]      is_sync     this thread performs the I/O */
   Atomic_write_scope(IORequest *request, const fil_node_t *file,
                      size_t page_bytes, size_t n_bytes, bool is_page,
                      bool is_sync);
@@ -95,38 +97,41 @@ class Atomic_write_scope {
   bool m_has_permit;
 };
 
-/** A request of native AIO was prepared: if it needs RWF_ATOMIC it has that.
+/** A native AIO request was prepared: set RWF_ATOMIC if its method needs it.
 @param[in]      request  the request
-@param[in,out]  control  the same, as the kernel takes it */
+@param[in,out]  control  the same request in the kernel's format */
 void atomic_prepare(const IORequest &request, iocb *control);
 
-/** The kernel has reported a request of native AIO as done, or failed. Called
-by its segment's I/O thread, which holds no mutex.
+/** The kernel has reported a native AIO request as completed or failed: release
+its permit, if any. Called by the I/O thread of its segment, which holds no
+mutex.
 @param[in]  control  the request */
 void atomic_completed(const iocb *control);
 
-/** A request of native AIO was not submitted, or has failed. The server stops
-if it has RWF_ATOMIC and the kernel has rejected that, or there is no room.
+/** A native AIO request could not be submitted, or failed. The server stops if
+the request has RWF_ATOMIC and either the kernel rejected it or the disk is
+full.
 @param[in]  request  the request
 @param[in]  error    errno
 @param[in]  path     its file */
 void atomic_failed(const IORequest &request, int error, const char *path);
 
-/** A write of native AIO was done in part, and its rest is about to be
-submitted. The server stops if it was to be written whole.
+/** A native AIO write was short, and InnoDB is about to submit the remainder.
+The server stops if the write has a method.
 @param[in]  request  the request
 @param[in]  path     its file */
 void atomic_resubmitted(const IORequest &request, const char *path);
 
-/** A synchronous write is due: if it is to be whole, do it. The server stops if
-the kernel rejects RWF_ATOMIC, or writes a part, or if there is no room for it.
+/** Perform a synchronous write if it has a method. The server stops if the
+kernel rejects RWF_ATOMIC or writes only a part, or if an RWF_ATOMIC write finds
+the disk full.
 @param[in]   request    the request
 @param[in]   file       the file
-@param[in]   buffer     what is written
-@param[in]   n_bytes    how much
-@param[in]   offset     where
-@param[out]  n_written  what pwritev2() has returned
-@return whether it is */
+@param[in]   buffer     the bytes to write
+@param[in]   n_bytes    their number
+@param[in]   offset     offset in the file, in bytes
+@param[out]  n_written  the return value of pwritev2(), if it was called
+@return whether the write has a method, and was performed */
 bool atomic_write(const IORequest &request, int file, void *buffer,
                   size_t n_bytes, uint64_t offset, ssize_t *n_written);
 

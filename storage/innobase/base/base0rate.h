@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file base/base0rate.h
-Rates, means and fractions of counters. */
+Growth of counters, percentages, and weights of moving averages. */
 
 #ifndef base0rate_h
 #define base0rate_h
@@ -20,16 +20,17 @@ Rates, means and fractions of counters. */
 
 namespace spw {
 
-/** @param[in]  from  a counter
-@param[in]  to    the same, later
-@return by how much it has grown; 0 if it began anew */
+/** @param[in]  from  value of a counter
+@param[in]  to    its value later
+@return growth of the counter; 0 if it was reset */
 inline double counter_growth(uint64_t from, uint64_t to) {
   return static_cast<double>(to - std::min(from, to));
 }
 
 /** @param[in]  part   a part
-@param[in]  whole  what it is a part of
-@return the part in percent, above 100 if it is larger; 0 if the whole is 0 */
+@param[in]  whole  the whole
+@return the part in percent of the whole, above 100 if it is larger; 0 if the
+whole is 0 */
 inline double percent_of(uint64_t part, uint64_t whole) {
   return whole == 0
              ? 0.0
@@ -37,8 +38,8 @@ inline double percent_of(uint64_t part, uint64_t whole) {
 }
 
 /** @param[in]  passed_s  seconds since the last value
-@param[in]  over_s    a mean is taken over about so long: seconds
-@return by how much of the difference to this value it moves */
+@param[in]  over_s    time constant of a mean: seconds
+@return fraction of the difference by which the mean moves to the new value */
 inline double weight_of(double passed_s, double over_s) {
   return 1.0 - std::exp(-passed_s / over_s);
 }

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file base/scratch0file.h
-A file to try on what a file system does with direct I/O. */
+A temporary file to test how a file system handles direct I/O. */
 
 #ifndef scratch0file_h
 #define scratch0file_h
@@ -24,14 +24,15 @@ A file to try on what a file system does with direct I/O. */
 
 namespace spw {
 
-/** A file that has no name, open for direct I/O. It is gone with its scope. */
+/** An unnamed file, open for direct I/O. It is deleted at the end of the
+scope. */
 class Scratch_file {
  public:
-  /** @param[in]  folder  where; on the file system that is to be tried */
+  /** @param[in]  folder  folder of the file, on the file system to test */
   explicit Scratch_file(const std::string &folder)
       : m_file(open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC,
                     0600)) {
-    /* open(2), of what does not have O_TMPFILE: a file system, or a kernel. */
+    /* Errors of open(2) where file system or kernel lacks O_TMPFILE. */
     if (m_file < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
       std::string name = folder + "/#spw_scratch_XXXXXX";
       m_file = mkostemp(name.data(), O_DIRECT | O_CLOEXEC);
@@ -51,12 +52,12 @@ class Scratch_file {
   Scratch_file(const Scratch_file &) = delete;
   Scratch_file &operator=(const Scratch_file &) = delete;
 
-  /** Write to it, once.
-  @param[in]  buffer   what; aligned as direct I/O needs it
-  @param[in]  n_bytes  how much
-  @param[in]  offset   where
+  /** Write to it, in one call.
+  @param[in]  buffer   data, aligned as direct I/O requires
+  @param[in]  n_bytes  number of bytes
+  @param[in]  offset   position in the file
   @param[in]  flags    of pwritev2()
-  @return 0; errno if it failed; EINVAL if a part was written */
+  @return 0; errno if the write failed; EINVAL if only a part was written */
   [[nodiscard]] int write(void *buffer, size_t n_bytes, off_t offset,
                           int flags) const {
     const struct iovec vector = {buffer, n_bytes};
@@ -67,7 +68,7 @@ class Scratch_file {
     return static_cast<size_t>(n_written) == n_bytes ? 0 : EINVAL;
   }
 
-  /** @return its descriptor; -1 if there is none */
+  /** @return the file descriptor; -1 if there is no file */
   [[nodiscard]] int get() const { return m_file; }
 
   /** @return 0; errno if there is no file */

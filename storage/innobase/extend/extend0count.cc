@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/extend0count.cc
-Counts what data files are extended by, and times who waits for that. */
+Counts data file extensions, and times the threads that wait for them. */
 
 #include "extend/extend0count.h"
 
@@ -21,6 +21,8 @@ Counts what data files are extended by, and times who waits for that. */
 
 #include "univ.i"
 
+#include "base/base0text.h"
+
 #include "extend/hook.h"
 #include "sync0rw.h"
 
@@ -30,7 +32,7 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
 
-/** What was extended by one kind of thread. */
+/** Extensions by one kind of thread. */
 struct Extend_counters {
   std::atomic<uint64_t> steps{0};
   std::atomic<uint64_t> time_us{0};
@@ -39,10 +41,11 @@ struct Extend_counters {
 
 static Extend_counters s_extended[static_cast<size_t>(Extender::N)];
 
-/** Whom this thread extends data files for. */
+/** The kind of thread that this thread is now. */
 static thread_local Extender t_extender = Extender::USER;
 
-/** The threads that extend a data file now; an empty ID where there is none. */
+/** The threads in a File_extend_timer: they extend a data file, or wait until
+another thread has extended it. An empty ID marks a free entry. */
 static std::atomic<std::thread::id> s_extending[16];
 
 void File_extend_timer::begin() {
@@ -76,8 +79,8 @@ File_extend_wait_timer::File_extend_wait_timer(ulint request_type,
     return;
   }
 
-  /* writer_thread is that of the holder only where recursive is set, before and
-  after it is read: see rw_lock_t. */
+  /* writer_thread is the holder only if recursive is set both before and after
+  the read: see rw_lock_t. */
   if (!latch->recursive.load()) {
     return;
   }
@@ -98,7 +101,7 @@ static Extend_counters &counters_of(Extender extender) {
   return s_extended[static_cast<size_t>(extender)];
 }
 
-void file_extended(uint64_t n_bytes) {
+void count_extended(uint64_t n_bytes) {
   Extend_counters &counters = counters_of(t_extender);
   counters.bytes.fetch_add(n_bytes, std::memory_order_relaxed);
   if (t_extender == Extender::USER) {
@@ -131,11 +134,14 @@ Extend_work extend_work(Extender extender) {
 }
 
 void extend_print(FILE *file) {
+  const auto text = [](Extender extender) {
+    return bytes_text(static_cast<double>(extend_work(extender).bytes));
+  };
   fprintf(file,
-          "Data files extended by %" PRIu64 " bytes, ahead by %" PRIu64
-          " bytes, by SET EXTENT_SIZE by %" PRIu64 " bytes\n",
-          extend_work(Extender::USER).bytes, extend_work(Extender::AHEAD).bytes,
-          extend_work(Extender::STATEMENT).bytes);
+          "Data files extended by sessions %s, ahead %s, by SET EXTENT_SIZE"
+          " %s\n",
+          text(Extender::USER).c_str(), text(Extender::AHEAD).c_str(),
+          text(Extender::STATEMENT).c_str());
 }
 
 }  // namespace spw

@@ -9,9 +9,9 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/extend0count.h
-Who extends data files, and by how much. Counted since the start of the server;
-any thread reads the counters, no latch is taken. For the SQL layer, too:
-nothing of InnoDB's is needed to use it. */
+Counters of data file extensions since server start: which threads extend data
+files, and by how many bytes. Any thread reads them without a latch. For the SQL
+layer, too: needs no InnoDB header. */
 
 #ifndef extend0count_h
 #define extend0count_h
@@ -22,22 +22,22 @@ nothing of InnoDB's is needed to use it. */
 
 namespace spw {
 
-/** Who extends a data file. */
+/** The kinds of threads that extend data files. */
 enum class Extender {
-  /** A thread that needs the room, at once. */
+  /** A thread that needs the space itself, at once. */
   USER,
   /** ALTER TABLESPACE ... SET EXTENT_SIZE. */
   STATEMENT,
-  /** The thread of innodb_extend_ahead_pct. */
+  /** The background thread of innodb_extend_ahead_pct. */
   AHEAD,
   N
 };
 
-/** Makes this thread one that extends data files for others, up to the end of
-the scope. */
+/** Marks this thread as one that extends data files for others, until the end
+of the scope. */
 class Extend_for_others {
  public:
-  /** @param[in]  extender  which: not USER */
+  /** @param[in]  extender  the kind of thread, not USER */
   explicit Extend_for_others(Extender extender);
 
   ~Extend_for_others();
@@ -49,24 +49,24 @@ class Extend_for_others {
   const std::chrono::steady_clock::time_point m_start;
 };
 
-/** @return whether this thread is one that extends data files for others */
+/** @return whether this thread extends data files for others */
 bool extends_for_others();
 
-/** What threads of one kind have extended data files by. */
+/** Extensions by one kind of thread. */
 struct Extend_work {
-  /** Steps, and the time that they took: microseconds; 0 with USER, for whom
-  that is a stall (Stall::FILE_EXTEND). */
+  /** Number of steps, and their time: microseconds; 0 with USER, whose
+  extensions are a stall (Stall::FILE_EXTEND). */
   uint64_t steps;
   uint64_t time_us;
 
   uint64_t bytes;
 };
 
-/** @param[in]  extender  who
-@return by what data files were extended */
+/** @param[in]  extender  the kind of thread
+@return the extensions by threads of this kind */
 Extend_work extend_work(Extender extender);
 
-/** Print the line of extended data files of SHOW ENGINE INNODB STATUS.
+/** Print the line on data file extensions of SHOW ENGINE INNODB STATUS.
 @param[in,out]  file  where to print */
 void extend_print(FILE *file);
 

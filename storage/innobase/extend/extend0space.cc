@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/extend0space.cc
-A tablespace that is extended online, step by step. */
+Extends a tablespace online, in steps. */
 
 #include "extend/extend0space.h"
 
@@ -41,7 +41,7 @@ A tablespace that is extended online, step by step. */
 namespace spw {
 namespace {
 
-/** Keeps a tablespace from being dropped. */
+/** Prevents a tablespace from being dropped. */
 class Acquired_space {
  public:
   explicit Acquired_space(space_id_t id)
@@ -62,18 +62,18 @@ class Acquired_space {
   fil_space_t *const m_space;
 };
 
-/** The header's size is written in whole units of so many bytes, as upstream's
-fsp_try_extend_data_file() does it. */
+/** The size in the header is a multiple of this, as in InnoDB's
+fsp_try_extend_data_file(). */
 constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
 
 std::atomic<uint64_t> s_rest_us{0};
 
-/** The size of the tablespace that this thread extends by a step, when it has
-released the latch: pages. Up to it the file is synced, as a session that
-extends for itself keeps the latch until then. */
+/** Size of the tablespace when this thread released its latch for a step:
+pages. The file is synced up to this size, because a session that extends a file
+for itself keeps the latch until the sync. */
 thread_local page_no_t t_synced_pages = 0;
 
-/** What statements have still to take, by Extend_disk::id: bytes. */
+/** Space that running statements still need, by Extend_disk::id: bytes. */
 std::mutex s_reserved_mutex;
 std::unordered_map<uint64_t, uint64_t> s_reserved;
 
@@ -85,7 +85,7 @@ uint64_t reserved_bytes(uint64_t disk_id) {
 
 uint64_t read_bytes() { return srv_stats.data_read; }
 
-/** How often a rest asks whether it was ended. */
+/** Interval at which a pause checks whether it was ended. */
 constexpr std::chrono::milliseconds REST_SLICE{20};
 
 }  // namespace
@@ -93,8 +93,8 @@ constexpr std::chrono::milliseconds REST_SLICE{20};
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
   const bool is_synced_for_its_size =
       srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC;
-  /* A session that extends for itself keeps the tablespace's latch until
-  Fil_shard::space_flush() has synced the file; others do not hold it. */
+  /* A session that extends a file for itself keeps the tablespace's latch until
+  Fil_shard::space_flush() has synced the file. Extend_for_others does not. */
   if (file->space->purpose != FIL_TYPE_TABLESPACE ||
       srv_unix_file_flush_method == SRV_UNIX_NOSYNC ||
       (!is_synced_for_its_size && !extends_for_others())) {
@@ -102,18 +102,30 @@ void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
   }
   os_file_flush(file->handle);
   if (is_synced_for_its_size) {
-    /* Fil_shard::space_flush() finds nothing left to sync. */
+    /* Fil_shard::space_flush() has nothing left to sync. */
     file->flush_size = file->size + n_pages_added;
   }
 }
 
 void sync_before_extension(const fil_node_t *file) {
-  /* Another one has come between the latch and this step. With
-  O_DIRECT_NO_FSYNC it has synced the file in sync_extended_file(). */
+  /* Another thread extended the file after this thread had released the latch.
+  With O_DIRECT_NO_FSYNC that thread synced it in sync_extended_file(). */
   if (extends_for_others() && file->space->size != t_synced_pages &&
       srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
     os_file_flush(file->handle);
   }
+}
+
+bool extends_another_file(const fil_node_t *file, uint64_t offset,
+                          uint64_t size) {
+  if (offset <= size) {
+    return false;
+  }
+  ib::warn() << "The redo log extends the file '" << file->name
+             << "' from byte " << offset << " on, and it has " << size
+             << " bytes: another file was imported in its place. Recovery skips"
+                " the extension. If the import has not succeeded, repeat it.";
+  return true;
 }
 
 const char *extend_sync_warning() {
@@ -134,7 +146,7 @@ void warn_extend_and_initialize(THD *thd) {
   }
 }
 
-bool extend_is_ours(uint32_t space_id) {
+bool is_extendable(uint32_t space_id) {
   return !fsp_is_system_or_temp_tablespace(space_id) &&
          !fsp_is_undo_tablespace(space_id) &&
          space_id != dict_sys_t::s_dict_space_id;
@@ -142,8 +154,8 @@ bool extend_is_ours(uint32_t space_id) {
 
 std::string extend_name(uint32_t space_id) {
   std::string name;
-  /* A shard's mutex is held for each file: who renames a tablespace frees its
-  old name, also while it is acquired. */
+  /* The iterator holds the shard's mutex for each file. A rename frees the old
+  name of a tablespace, even while the tablespace is acquired. */
   (void)Fil_iterator::for_each_file([&name, space_id](fil_node_t *file) {
     if (file->space->id != space_id) {
       return DB_SUCCESS;
@@ -169,8 +181,8 @@ std::optional<Extend_disk> extend_disk(uint32_t space_id) {
   if (path == nullptr || stat(path.get(), &file) != 0) {
     return {};
   }
-  /* Read before the free space: a step in between counts twice then, where it
-  would not count at all. */
+  /* Read before the free space: a step in between counts twice. In the other
+  order it would not count. */
   const uint64_t reserved = reserved_bytes(file.st_dev);
   struct statvfs status {};
   if (statvfs(path.get(), &status) != 0) {
@@ -194,15 +206,15 @@ void Extend_reservation::set(uint64_t bytes) {
   m_bytes = bytes;
 }
 
-Extend_status extend_look(uint32_t space_id, Extend_space *space) {
+Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
   if (srv_read_only_mode) {
     return Extend_status::READ_ONLY;
   }
   if (srv_force_recovery > 0) {
     return Extend_status::FORCED_RECOVERY;
   }
-  if (!extend_is_ours(space_id)) {
-    return Extend_status::NOT_OURS;
+  if (!is_extendable(space_id)) {
+    return Extend_status::UNSUPPORTED_KIND;
   }
   const Acquired_space acquired{space_id};
   if (acquired.get() == nullptr) {
@@ -217,7 +229,7 @@ Extend_status extend_look(uint32_t space_id, Extend_space *space) {
   mtr_t mtr;
   mtr.start();
   mtr_x_lock_space(acquired.get(), &mtr);
-  /* The file is opened by this, if it was not yet. */
+  /* This opens the file if it was not open yet. */
   (void)fsp_get_space_header(space_id, page_size, &mtr);
   space->size = uint64_t{acquired.get()->size_in_header} * page_size.physical();
   mtr.commit();
@@ -226,8 +238,8 @@ Extend_status extend_look(uint32_t space_id, Extend_space *space) {
 
 Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
                           uint64_t *size) {
-  /* Without it we could wait for redo space in the step, while an insert that
-  waits for the step keeps the page that a checkpoint has to write. */
+  /* Without this the step could wait for redo space while an insert that waits
+  for the step holds the page that a checkpoint has to write. */
   log_free_check();
 
   const Acquired_space acquired{space_id};
@@ -262,13 +274,13 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   if (header_bytes() >= target) {
     return end(Extend_status::DONE);
   }
-  /* Upstream adds single pages to a small file, and reads its size more than
-  once meanwhile: under the latch, which a step of an extent may hold. */
+  /* InnoDB adds single pages to a small file, and reads its size repeatedly
+  meanwhile, under the latch. A step of one extent may hold that latch. */
   const bool is_small = target <= extent_bytes;
   t_synced_pages = space->size;
   if (!is_small) {
     mtr.commit();
-    /* Not in a step of one extent: that an INSERT adds as well. */
+    /* Not for a step of one extent: an INSERT adds as much. */
     if (target - *size > extent_bytes) {
       DEBUG_SYNC_C("spw_extent_size_unlatched");
     }
@@ -290,18 +302,19 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
 
 void extend_make_durable() { log_buffer_flush_to_disk(); }
 
-Extend_rest::Extend_rest()
+Extend_pause::Extend_pause()
     : m_lsn(log_get_lsn(*log_sys)), m_read_bytes(read_bytes()) {}
 
-void Extend_rest::after(double step_s, const std::function<bool()> &is_killed) {
+void Extend_pause::after(double step_s,
+                         const std::function<bool()> &is_killed) {
   using std::chrono::steady_clock;
 
   const uint64_t lsn = log_get_lsn(*log_sys);
   const uint64_t read = read_bytes();
   if (extend_others_work(lsn - m_lsn, read - m_read_bytes)) {
     const auto begin = steady_clock::now();
-    const auto end = begin + std::chrono::microseconds{static_cast<int64_t>(
-                                 extend_rest_s(step_s) * 1e6)};
+    const auto end = begin + std::chrono::microseconds{
+                                 static_cast<int64_t>(pause_s(step_s) * 1e6)};
     auto now = begin;
     while (now < end && !is_killed()) {
       std::this_thread::sleep_until(std::min(end, now + REST_SLICE));
@@ -317,6 +330,6 @@ void Extend_rest::after(double step_s, const std::function<bool()> &is_killed) {
   m_read_bytes = read;
 }
 
-uint64_t extend_rest_us() { return s_rest_us.load(std::memory_order_relaxed); }
+uint64_t extend_pause_us() { return s_rest_us.load(std::memory_order_relaxed); }
 
 }  // namespace spw

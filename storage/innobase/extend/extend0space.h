@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/extend0space.h
-A tablespace that is extended online, step by step. For the SQL layer, too:
-nothing of InnoDB's is needed to use it. */
+Extends a tablespace online, in steps. For the SQL layer, too: needs no InnoDB
+header. */
 
 #ifndef extend0space_h
 #define extend0space_h
@@ -25,58 +25,58 @@ nothing of InnoDB's is needed to use it. */
 
 namespace spw {
 
-/** What can be said of a tablespace that shall be extended. */
+/** Result of an operation on a tablespace that is to be extended. */
 enum class Extend_status {
   DONE,
-  /** It is dropped, or being dropped: also by TRUNCATE and a rebuild, which
-  put a new one in its place. Or its file has not been opened yet. */
+  /** The tablespace is dropped or being dropped, also by TRUNCATE or a rebuild,
+  which put a new one in its place. Or its file has not been opened yet. */
   GONE,
-  /** It is of a kind that grows by rules of its own: the system, temporary and
-  undo tablespaces, and that of the data dictionary. */
-  NOT_OURS,
+  /** The tablespace grows by its own rules: the system, temporary and undo
+  tablespaces, and that of the data dictionary. */
+  UNSUPPORTED_KIND,
   /** The server was started with innodb_read_only. */
   READ_ONLY,
-  /** It was started with innodb_force_recovery: nothing is changed that need
-  not be. */
+  /** The server was started with innodb_force_recovery: it makes only the
+  necessary changes. */
   FORCED_RECOVERY,
-  /** Upstream could not extend it as far; the error log says why. Mostly a
-  full disk, or a quota. */
+  /** InnoDB could not extend the file to the target size. The error log has the
+  reason, mostly a full disk or a quota. */
   FAILED,
-  /** It is smaller than it was: another file was imported in its place. */
+  /** The file has shrunk: another one was imported in its place. */
   SHRUNK
 };
 
-/** A file system; bytes, if not said otherwise. */
+/** A file system. Sizes are in bytes. */
 struct Extend_disk {
-  /** Its device number (stat(2): st_dev). */
+  /** Device number: st_dev of stat(2). */
   uint64_t id;
 
-  /** For this process. */
+  /** Free space for this process. */
   uint64_t free;
 
-  /** What statements have still to take of it: Extend_reservation. */
+  /** Space that running statements still need: Extend_reservation. */
   uint64_t reserved;
 
-  /** In all. */
+  /** Total size. */
   uint64_t size;
 
-  /** @return what is free and not reserved */
+  /** @return free space that is not reserved */
   uint64_t available() const { return free - std::min(free, reserved); }
 };
 
-/** What a statement has still to take of a file system, as long as it is at
-work. Thread-safe. */
+/** Reserves the space that a statement still needs on a file system, while the
+statement runs. Thread-safe. */
 class Extend_reservation {
  public:
   /** @param[in]  disk_id  Extend_disk::id
-  @param[in]  bytes    what the statement has to take */
+  @param[in]  bytes    space that the statement needs */
   Extend_reservation(uint64_t disk_id, uint64_t bytes);
   ~Extend_reservation() { set(0); }
 
   Extend_reservation(const Extend_reservation &) = delete;
   Extend_reservation &operator=(const Extend_reservation &) = delete;
 
-  /** @param[in]  bytes  what it has to take from now on */
+  /** @param[in]  bytes  space that the statement needs from now on */
   void set(uint64_t bytes);
 
  private:
@@ -84,86 +84,88 @@ class Extend_reservation {
   uint64_t m_bytes{0};
 };
 
-/** @param[in]  space_id  a tablespace, which may be gone
-@return the file system that its first file is on; nothing if the tablespace is
-gone, or is being renamed, or the file system cannot be asked */
+/** @param[in]  space_id  a tablespace, which may be dropped
+@return the file system of its first file; empty if the tablespace is dropped or
+being renamed, or the file system cannot be queried */
 std::optional<Extend_disk> extend_disk(uint32_t space_id);
 
-/** @param[in]  name  a tablespace
-@return whether there is one of just this name, and its file has been opened */
+/** @param[in]  name  a name
+@return whether a tablespace has exactly this name, and its file has been
+opened */
 bool extend_is_known(const char *name);
 
-/** Looks through all tablespaces for it.
-@param[in]  space_id  a tablespace
-@return its name; empty if it is gone, or its file has not been opened */
+/** Find the name of a tablespace. Scans all tablespaces.
+@param[in]  space_id  the tablespace
+@return its name; empty if it is dropped, or its file has not been opened */
 std::string extend_name(uint32_t space_id);
 
 /** @param[in]  space_id  a tablespace
 @param[in]  name      a name
-@return whether this tablespace is called so now */
+@return whether the tablespace has this name now */
 bool extend_is_called(uint32_t space_id, const char *name);
 
 /** @param[in]  space_id  a tablespace
-@return false if it grows by rules of its own: see NOT_OURS */
-bool extend_is_ours(uint32_t space_id);
+@return false if it grows by its own rules: see UNSUPPORTED_KIND */
+bool is_extendable(uint32_t space_id);
 
-/** A tablespace; sizes are bytes. */
+/** A tablespace. Sizes are in bytes. */
 struct Extend_space {
   uint64_t page_bytes;
   uint64_t extent_bytes;
 
-  /** As in its header: what inserts may use. */
+  /** Size in the header: the space that inserts may use. */
   uint64_t size;
 
-  /** The largest that it may become. */
+  /** Maximum size. */
   uint64_t size_max;
 };
 
-/** Look at a tablespace. Reads its first page, which may have to be read from
-the disk. The caller holds no latch.
+/** Read the sizes of a tablespace. Reads its first page, from disk if
+necessary. The caller holds no latch.
 @param[in]   space_id  its ID
 @param[out]  space     the tablespace, with DONE
-@return anything but FAILED and SHRUNK */
-[[nodiscard]] Extend_status extend_look(uint32_t space_id, Extend_space *space);
+@return any status except FAILED and SHRUNK */
+[[nodiscard]] Extend_status read_tablespace(uint32_t space_id,
+                                            Extend_space *space);
 
-/** Extend a tablespace by one step. While the file grows no latch is held, so
-that rows are inserted, changed and read; only what needs the file to grow
-itself waits. A file below an extent grows under its latch. A crash leaves a
-file that is larger than its header says, and which the next extension takes as
-it is.
+/** Extend a tablespace by one step. No latch is held while the file grows:
+sessions can insert, change and read rows, and only a session that itself needs
+the file to grow waits. A file below an extent grows under its latch. A crash
+can leave a file that is larger than its header says; the next extension uses
+that space.
 
-The caller holds no latch, and the locks of Extent_step_locks: upstream waits
-for an idle moment of a file that is renamed, with latches held, and no other
-file takes the place of this one during the step.
-@param[in]      extender  for whom: not USER
-@param[in]      space_id  its ID
-@param[in]      target    what the file shall become: bytes, whole extents
-@param[in,out]  size      the file as the caller knows it, and what it has
-become, as its header says: bytes; unchanged with GONE. With SHRUNK it was
-smaller before the step, which was not made: a step adds no more than the
-difference of target and size.
+The caller holds no latch, but the locks of Extent_step_locks: InnoDB's rename
+holds latches while it waits until the file is idle, and no other file may
+replace this one during the step.
+@param[in]      extender  the kind of thread, not USER
+@param[in]      space_id  ID of the tablespace
+@param[in]      target    size to reach: bytes, whole extents
+@param[in,out]  size      the size that the caller knows, then that in the
+header: bytes; unchanged with GONE. With SHRUNK the header had less before the
+step, and the step was not made: a step adds at most the difference of target
+and size.
 @return DONE, GONE, FAILED or SHRUNK */
 [[nodiscard]] Extend_status extend_step(Extender extender, uint32_t space_id,
                                         uint64_t target, uint64_t *size);
 
-/** @return what to warn of if innodb_extend_and_initialize and
-innodb_flush_method together can lose committed rows; nullptr if they cannot */
+/** @return a warning if innodb_extend_and_initialize and innodb_flush_method
+together can lose committed rows; nullptr if they cannot */
 const char *extend_sync_warning();
 
-/** Have the redo log of all steps so far on disk: what they added is there
-after a crash. */
+/** Write and sync the redo log of all steps so far: the space that they added
+survives a crash. */
 void extend_make_durable();
 
-/** Leaves the device to others between steps, if they are at work. One thread
-uses it. */
-class Extend_rest {
+/** Pauses between steps, to leave the device to other threads while they use
+it. Used by one thread. */
+class Extend_pause {
  public:
-  Extend_rest();
+  Extend_pause();
 
-  /** A step has ended: sleep for what extend_rest_s() says if others have
-  written or read since the last one. No latch is held.
-  @param[in]  step_s     how long it took: seconds
-  @param[in]  is_killed  asked all the while; true ends the sleep */
+  /** A step has ended: sleep for pause_s() if other threads have written or
+  read since the previous step. The caller holds no latch.
+  @param[in]  step_s     duration of the step: seconds
+  @param[in]  is_killed  polled during the sleep; true ends it */
   void after(double step_s, const std::function<bool()> &is_killed);
 
  private:
@@ -171,8 +173,8 @@ class Extend_rest {
   uint64_t m_read_bytes;
 };
 
-/** @return how long steps have rested for others: microseconds */
-uint64_t extend_rest_us();
+/** @return total time of the pauses between steps: microseconds */
+uint64_t extend_pause_us();
 
 }  // namespace spw
 

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/extend0thread.h
-The thread that extends data files before an insert needs the room. */
+The thread that extends data files before an insert needs the space. */
 
 #ifndef extend0thread_h
 #define extend0thread_h
@@ -18,19 +18,19 @@ The thread that extends data files before an insert needs the room. */
 
 namespace spw {
 
-/** innodb_extend_ahead_pct: a growing file whose free share is below it, in
-percent, is extended; 0 for none. Changed at run time without a latch. */
+/** innodb_extend_ahead_pct: a growing file is extended when less than this
+percentage of it is free; 0: none is. Changed at run time without a latch. */
 extern unsigned int extend_ahead_pct;
 
-/** The most that may be set: as much free as used. */
+/** Maximum of innodb_extend_ahead_pct: as much space free as used. */
 constexpr unsigned int EXTEND_AHEAD_PCT_MAX = 50;
 
-/** innodb_extend_ahead_pct has been set: begin with it. Does not wait. */
+/** innodb_extend_ahead_pct has been set: apply it. Does not wait. */
 void extend_ahead_changed();
 
-/** @return how often a file was not extended as its file system is nearly full,
-and how often an extension has failed */
-uint64_t extend_ahead_no_room();
+/** @return number of scans in which a nearly full file system prevented an
+extension, plus number of extensions that failed */
+uint64_t extend_ahead_no_space();
 
 }  // namespace spw
 

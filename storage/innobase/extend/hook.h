@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/hook.h
-What upstream's files call of preallocation: extend0count.cc, extend0space.cc,
-extend0thread.cc. */
+Preallocation: the functions that InnoDB's files call. They are in
+extend0count.cc, extend0space.cc and extend0thread.cc. */
 
 #ifndef extend_hook_h
 #define extend_hook_h
@@ -27,10 +27,10 @@ struct rw_lock_t;
 
 namespace spw {
 
-/** Times the wait of this thread until a data file is extended, by itself or by
-another one, and makes it known to File_extend_wait_timer while it lasts. A
-thread that extends for others (Extend_for_others) waits for nothing: it is
-known, but not timed. */
+/** Times how long this thread waits until a data file is extended, by itself or
+by another thread, and registers it for File_extend_wait_timer meanwhile. A
+thread that extends for others (Extend_for_others) is registered, but not
+timed. */
 class File_extend_timer {
  public:
   File_extend_timer() = default;
@@ -39,64 +39,74 @@ class File_extend_timer {
   File_extend_timer(const File_extend_timer &) = delete;
   File_extend_timer &operator=(const File_extend_timer &) = delete;
 
-  /** The file is about to be extended, or another thread extends it. Called as
-  often as the thread comes by. */
+  /** The file is about to be extended, or another thread extends it. Can be
+  called repeatedly. */
   void begin();
 
  private:
   Stall_timer m_stall{Stall::FILE_EXTEND};
 
-  /** Where this thread is known; NOWHERE before begin(), and if too many
-  threads extend files at a time. */
+  /** Index of this thread's registration. NOWHERE before begin(), and if too
+  many threads extend files at a time. */
   static constexpr size_t NOWHERE = SIZE_MAX;
   size_t m_place{NOWHERE};
 };
 
-/** Times a thread's sleep for a latch if it is an rw-latch that is held by a
-thread which extends a data file: that of an index, a page or a tablespace,
-whatever the extending thread has come with. A sleep that begins before the
-extension does is not noticed. */
+/** Times a thread's sleep for an rw-latch whose holder extends a data file. It
+can be the latch of an index, a page or a tablespace: any that the extending
+thread holds. A sleep that begins before the extension is not timed. */
 class File_extend_wait_timer {
  public:
-  /** @param[in]  request_type  what this thread is about to sleep for, as the
-  wait array knows it: RW_LOCK_S, ..., or a mutex
-  @param[in]  latch         the latch; not looked at if it is a mutex */
+  /** @param[in]  request_type  what this thread is about to wait for, as in the
+  wait array: RW_LOCK_S, ..., or a mutex
+  @param[in]  latch         the latch; ignored for a mutex */
   File_extend_wait_timer(ulint request_type, const rw_lock_t *latch);
 
  private:
   Stall_timer m_stall{Stall::FILE_EXTEND_OTHERS};
 };
 
-/** Note that this thread has extended a data file.
-@param[in]  n_bytes  by how much */
-void file_extended(uint64_t n_bytes);
+/** Count an extension of a data file by this thread.
+@param[in]  n_bytes  number of bytes added */
+void count_extended(uint64_t n_bytes);
 
 /** Sync a data file that this thread has extended, before other threads learn
-its new size: if this thread does not hold the tablespace's latch, and with
-innodb_flush_method = O_DIRECT_NO_FSYNC, which syncs a file only when its size
-changes. Otherwise does nothing. The caller holds no mutex of the shard.
+its new size. Syncs if this thread does not hold the tablespace's latch, and
+with innodb_flush_method = O_DIRECT_NO_FSYNC, which syncs a file only when its
+size changes. Otherwise does nothing. The caller holds no mutex of the shard.
 @param[in,out]  file           the file
-@param[in]      n_pages_added  by how much its size is about to grow */
+@param[in]      n_pages_added  pages by which its size is about to grow */
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added);
 
-/** This thread is about to write the redo record of an extension of a data
-file, which holds only for a file that reaches to where the extension begins:
-sync the file if another thread may have extended it and not synced it yet. It
-has fil_node_t::is_being_extended, and no mutex of the shard.
+/** Sync a data file if another thread may have extended it and not synced it
+yet. Called before this thread writes the redo record of an extension: recovery
+applies that record only to a file that reaches to where the extension begins.
+The caller has set fil_node_t::is_being_extended, and holds no mutex of the
+shard.
 @param[in]  file  the file */
 void sync_before_extension(const fil_node_t *file);
 
-/** innodb_extend_and_initialize has been set: warn the session if its value can
+/** Compare a file with an extension of it that recovery is about to replay.
+@param[in]  file    the file
+@param[in]  offset  the file's size when it was extended: bytes
+@param[in]  size    the file's size now: bytes
+@return whether the file is shorter than the extended one was: IMPORT TABLESPACE
+has put it in the place of that one, and the extension is to be skipped. The
+error log says so */
+[[nodiscard]] bool extends_another_file(const fil_node_t *file, uint64_t offset,
+                                        uint64_t size);
+
+/** innodb_extend_and_initialize has been set: warn the session if the value can
 lose committed rows.
 @param[in,out]  thd  the session */
 void warn_extend_and_initialize(THD *thd);
 
-/** InnoDB is open for work: start the thread that extends data files ahead, if
-innodb_extend_ahead_pct is not 0. Not called by a server that is read-only. */
+/** InnoDB is ready: start the thread that extends data files ahead, unless
+innodb_extend_ahead_pct is 0. Not called by a read-only server. */
 void extend_ahead_start();
 
-/** InnoDB is about to shut down: end the thread, if there is one. Waits for a
-step of an extension that is under way. */
+/** InnoDB is about to shut down: end the thread, if it exists. Waits for the
+current step of an extension. */
 void extend_ahead_stop();
 
 }  // namespace spw

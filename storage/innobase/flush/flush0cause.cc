@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/flush0cause.cc
-Counts flushed pages by their cause. */
+Counters of flushed pages by cause. */
 
 #include "flush/flush0cause.h"
 
@@ -23,7 +23,7 @@ Counts flushed pages by their cause. */
 
 namespace spw {
 
-/** What was flushed for one cause. */
+/** Counters of one cause. */
 struct Flush_counters {
   std::atomic<uint64_t> batches{0};
   std::atomic<uint64_t> pages{0};
@@ -52,7 +52,7 @@ static constexpr Flush_name s_flush_names[] = {
 static_assert(std::size(s_flush_names) == static_cast<size_t>(Flush_cause::N),
               "Each cause has a row.");
 
-void flush_done(Flush_cause cause, uint64_t n_pages) {
+void count_flushed(Flush_cause cause, uint64_t n_pages) {
   if (n_pages == 0) {
     return;
   }
@@ -67,7 +67,7 @@ Flush_work flush_work(Flush_cause cause) {
           .pages = counters.pages.load(std::memory_order_relaxed)};
 }
 
-void flush_list_batch_called() {
+void count_flush_list_batch() {
   s_flush_list_batches.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -82,8 +82,7 @@ void flush_cause_print(FILE *file) {
     fprintf(file, "  %-22s%14" PRIu64 "%14" PRIu64 "\n", row, work.batches,
             work.pages);
   }
-  fprintf(file, "Flush list batches called %" PRIu64 "\n",
-          flush_list_batches());
+  fprintf(file, "Flush list batches %" PRIu64 "\n", flush_list_batches());
 }
 
 }  // namespace spw

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/flush0cause.h
-How many pages are flushed for which cause. Counted since the start of the
-server; any thread reads the counters, no latch is taken. */
+Counters of flushed pages by cause, since the server started. Any thread reads
+them without a latch. */
 
 #ifndef flush0cause_h
 #define flush0cause_h
@@ -22,24 +22,25 @@ server; any thread reads the counters, no latch is taken. */
 
 namespace spw {
 
-/** What was flushed for one cause. */
+/** Work done for one cause. */
 struct Flush_work {
-  /** Batches that have flushed a page: rounds of the page cleaners, single
-  pages, groups of neighbors. */
+  /** Batches that flushed at least one page: passes of the page cleaners,
+  single-page flushes, groups of neighbors. */
   uint64_t batches;
 
-  /** Pages. */
+  /** Flushed pages. */
   uint64_t pages;
 };
 
-/** @param[in]  cause  why
-@return what was flushed */
+/** @param[in]  cause  the cause
+@return the pages and batches flushed for it */
 Flush_work flush_work(Flush_cause cause);
 
-/** @return how often pages of a flush list were looked for */
+/** @return flush-list batches of the buffer pool instances, including those
+that flushed no page */
 uint64_t flush_list_batches();
 
-/** Print the table of flushed pages of SHOW ENGINE INNODB STATUS.
+/** Print the table of flushed pages in SHOW ENGINE INNODB STATUS.
 @param[in,out]  file  where to print */
 void flush_cause_print(FILE *file);
 

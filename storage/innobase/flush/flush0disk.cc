@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/flush0disk.cc
-What the kernel says of the disks below the data directory. */
+I/O statistics of the disks below a file system. */
 
 #include "flush/flush0disk.h"
 
@@ -32,21 +32,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/** Devices are on devices no deeper than this, far beyond what anybody sets up
-(a partition, RAID, LVM and encryption are four); a loop would have no end. */
+/** Maximum depth of stacked devices, which ends the search in a loop. Real
+setups have about four: a partition, RAID, LVM and encryption. */
 constexpr unsigned MAX_DEPTH = 16;
 
-/** Finds the disks that a file system is on. */
+/** Finds the disks below a file system. */
 class Disk_search {
  public:
-  /** @param[in]  sysfs  where sysfs is mounted */
+  /** @param[in]  sysfs  mount point of sysfs */
   explicit Disk_search(const fs::path &sysfs) : m_sysfs(sysfs) {}
 
-  /** Add the disks that a file or folder is on.
-  @param[in]   path     the file or folder
-  @param[in]   depth    how many devices are above it
-  @param[out]  is_found  whether there are any
-  @return 0, or the error */
+  /** Add the disks that store a file or folder.
+  @param[in]   path      the file or folder
+  @param[in]   depth     number of devices stacked above
+  @param[out]  is_found  whether there is such a disk
+  @return 0, or errno */
   int add_disks_of(const std::string &path, unsigned depth, bool *is_found) {
     struct stat status;
     *is_found = false;
@@ -60,15 +60,15 @@ class Disk_search {
     return 0;
   }
 
-  /** Their files of statistics, each once. */
+  /** Paths of the disks' statistics files, without duplicates. */
   std::vector<std::string> files;
 
  private:
-  /** Add the disks that a device is on.
+  /** Add the disks below a device; the device itself if it has none.
   @param[in]  folder  its folder in sysfs
-  @param[in]  depth   how many devices are above it
-  @return whether there are any; also where a device is below itself, whose
-  disks are found elsewhere */
+  @param[in]  depth   number of devices stacked above
+  @return whether there is a disk; true also at MAX_DEPTH, where a device is
+  below itself: the search finds its disks on another path */
   bool add_disks(const fs::path &folder, unsigned depth) {
     std::error_code error;
     const fs::path device = fs::canonical(folder, error);
@@ -85,8 +85,8 @@ class Disk_search {
     std::string path;
     bool is_found = false;
     if (std::getline(backing, path)) {
-      /* A file that is on no disk, or cannot be found from here (another mount
-      namespace, deleted), leaves the loop device itself. */
+      /* If the file is on no disk, or not accessible here (another mount
+      namespace, deleted), the loop device itself counts. */
       (void)add_disks_of(path, depth + 1, &is_found);
     }
     for (fs::directory_iterator slave{device / "slaves", error};
@@ -126,7 +126,8 @@ bool Disk_reader::open(const std::string &path, std::string *why) {
 std::vector<Disk_work> Disk_reader::read() const {
   std::vector<Disk_work> works;
   for (const std::string &name : m_files) {
-    /* Documentation/block/stat.rst: reads, ..., writes, ..., io_ticks. */
+    /* Source: Documentation/block/stat.rst: reads, ..., writes, ..., io_ticks.
+     */
     constexpr size_t READS = 0;
     constexpr size_t WRITES = 4;
     constexpr size_t IO_TICKS = 9;

@@ -9,8 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/flush0disk.h
-What the disks below a file system have had to do. Nothing of InnoDB is needed.
-*/
+I/O statistics of the disks below a file system. Independent of InnoDB. */
 
 #ifndef flush0disk_h
 #define flush0disk_h
@@ -23,28 +22,29 @@ What the disks below a file system have had to do. Nothing of InnoDB is needed.
 
 namespace spw {
 
-/** Reads the kernel's statistics of the disks below a file system: through
-partitions, loop devices and the device mapper (sysfs, block layer's stat). One
-thread uses it. */
+/** Reads the kernel's I/O statistics of the disks below a file system. It
+resolves partitions, loop devices and the device mapper (sysfs, block layer's
+stat). Used by one thread. */
 class Disk_reader {
  public:
-  /** @param[in]  sysfs  where sysfs is mounted */
+  /** @param[in]  sysfs  mount point of sysfs */
   explicit Disk_reader(std::string sysfs = "/sys")
       : m_sysfs(std::move(sysfs)) {}
 
-  /** @param[in]   path  a folder of the file system
-  @param[out]  why   if there are none: why
-  @return whether there are disks whose work can be read */
+  /** Find the disks.
+  @param[in]   path  a folder of the file system
+  @param[out]  why   the reason if it fails; empty before the call
+  @return whether there are disks, and their statistics can be read */
   [[nodiscard]] bool open(const std::string &path, std::string *why);
 
-  /** @return what has been counted for each; nothing if that cannot be read any
+  /** @return the statistics of each disk; empty if a file cannot be read any
   more */
   [[nodiscard]] std::vector<Disk_work> read() const;
 
  private:
   std::string m_sysfs;
 
-  /** The files of their statistics. */
+  /** Paths of the statistics files, one for each disk. */
   std::vector<std::string> m_files;
 };
 

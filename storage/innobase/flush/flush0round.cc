@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/flush0round.cc
-Rounds of ahead flushing, by the page cleaners' coordinator. Unless it is said
-otherwise only the coordinator calls what is here. */
+Flush rounds, which the page cleaners' coordinator makes. The coordinator is the
+only caller, unless a function says something else. */
 
 #include "flush/flush0round.h"
 
@@ -22,10 +22,18 @@ otherwise only the coordinator calls what is here. */
 #include <utility>
 
 #include "aio/aio0array.h"
+#include "base/base0rate.h"
+#include "base/base0text.h"
 #include "buf0buf.h"
 #include "buf0flu.h"
 #include "fil0fil.h"
 #include "flush/flush0cause.h"
+#include "flush/flush0disk.h"
+#include "flush/hook.h"
+#include "flush/policy/flush0capacity.h"
+#include "flush/policy/flush0controller.h"
+#include "flush/policy/flush0method.h"
+#include "flush/policy/flush0util.h"
 #include "log0log.h"
 #include "log0write.h"
 #include "mysqld_error.h"
@@ -54,72 +62,17 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-Ahead_flush s_policy;
-Adaptive_method s_method;
-Flush_capacity s_capacity;
-Flush_util s_util;
-
-/** The disks below the data directory; only with innodb_ahead_flushing_device =
-UTIL. */
-Disk_reader s_disks;
-
-/** There is nothing to look at, and the error log says why. */
-bool s_has_no_disks = false;
-
-/** What is said of innodb_ahead_flushing_dirty_pct where it makes no sense, and
-whether the error log says it of what is set now. */
+/** Warning for the error log and for a session that sets the variable. */
 constexpr const char *DIRTY_PCT_ABOVE =
     "innodb_ahead_flushing_dirty_pct is above innodb_max_dirty_pages_pct: ahead"
     " flushing begins with innodb_io_capacity_max.";
-bool s_is_dirty_pct_above = false;
-
-steady_clock::time_point s_next_look{};
-
-/** What is decided for the round that the coordinator makes in this pass of its
-loop; no pages if it makes none. */
-Flush_decision s_round;
-
-/** The last pass was for a round. */
-bool s_was_round = false;
-
-/** Pages of the flush lists that have been flushed and upstream's formula has
-not been told of; and those of the last pass, of which sync flushing tells it
-itself. */
-ulint s_n_untold = 0;
-ulint s_n_last = 0;
-
-/** Pages of the flush lists that rounds have flushed since the second of the
-coordinator's loop began. */
-uint64_t s_n_of_second = 0;
-
-/** Since when pages of this pass may be being written. */
-steady_clock::time_point s_batch_begin{};
-
-/** Since when the coordinator does something else than to wait for rounds;
-nothing if it does not. What that is, if it takes longer than a round. */
-steady_clock::time_point s_away_since{};
-Flush_away s_away{Flush_away::NO};
-
-/** When sync flushing has begun; nothing if it has not. */
-steady_clock::time_point s_sync_start{};
-
-/** The highest of what the purge coordinator has asked for since the last
-round: pages a second. */
-std::atomic<uint64_t> s_purge_per_s{0};
-
-std::atomic<uint64_t> s_asked_purge{0};
-std::atomic<uint64_t> s_rounds[static_cast<size_t>(Flush_reason::N)];
-std::atomic<Flush_reason> s_reason{Flush_reason::OFF};
-std::atomic<double> s_measured_per_s{0.0};
-std::atomic<uint64_t> s_age_bytes{0};
-std::atomic<double> s_redo_per_s{FLUSH_UNLIMITED};
 
 double seconds_of(steady_clock::time_point time) {
   return duration<double>(time.time_since_epoch()).count();
 }
 
-/** @return the method in effect */
-Flush_method method() {
+/** @return the adaptive flushing method in effect */
+Flush_method method_in_effect() {
   return flush_method_used(static_cast<Flush_method>(adaptive_flushing_method),
                            srv_adaptive_flushing,
                            mtr_t::s_logging.is_enabled());
@@ -128,7 +81,7 @@ Flush_method method() {
 /** @return whether the page cleaners flush in rounds */
 bool has_rounds() {
   return !srv_read_only_mode &&
-         (ahead_flushing || method() != Flush_method::NATIVE);
+         (ahead_flushing || method_in_effect() != Flush_method::NATIVE);
 }
 
 Flush_settings settings() {
@@ -147,16 +100,17 @@ Flush_settings settings() {
 }
 
 /** Any thread.
-@param[in]  now  now
-@return the buffer pool and the redo log, without what is only known of rounds
-*/
-Flush_look look_at(steady_clock::time_point now) {
+@param[in]  now  the current time
+@return the state of the buffer pool and the redo log; without what only the
+coordinator knows */
+Flush_sample take_sample(steady_clock::time_point now) {
   ulint n_lru;
   ulint n_free;
   ulint n_dirty;
   buf_get_total_list_len(&n_lru, &n_free, &n_dirty);
-  /* In this order none of the LSNs is ahead of the next. */
-  const Redo_fill redo = redo_fill();
+  /* Invariant: checkpoint_lsn <= oldest_lsn <= lsn, as they are read in this
+  order. */
+  const Redo_state redo = redo_state();
   const lsn_t oldest = buf_pool_get_oldest_modification_lwm();
   const lsn_t lsn = log_get_lsn(*log_sys);
   return {.now_s = seconds_of(now),
@@ -165,16 +119,17 @@ Flush_look look_at(steady_clock::time_point now) {
           .lsn = lsn,
           .oldest_lsn = oldest == 0 ? lsn : std::min(lsn, oldest),
           .checkpoint_lsn = redo.lsn_last_checkpoint,
-          .order_lag = buf_flush_list_added->order_lag(),
+          .lsn_disorder = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
-          .is_native_in_parts =
-              method() == Flush_method::NATIVE && mtr_t::s_logging.is_enabled(),
+          .adaptive_scales_with_io_capacity =
+              method_in_effect() == Flush_method::NATIVE &&
+              mtr_t::s_logging.is_enabled(),
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages +
                            flush_work(Flush_cause::SINGLE_PAGE).pages,
-          .n_changes = redo_delays().n_changes};
+          .n_changes = throttle_stats().n_changes};
 }
 
-/** @return whether pages of the last round are still being written */
+/** @return whether pages of the last flush round are still being written */
 bool is_writing() {
   for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
     buf_pool_t *const buf_pool = buf_pool_from_array(i);
@@ -188,40 +143,16 @@ bool is_writing() {
   return false;
 }
 
-/** See how busy the disks are.
-@param[in]  look  the buffer pool now */
-void look_at_disks(const Flush_look &look) {
-  if (!ahead_flushing ||
-      ahead_flushing_device != static_cast<ulong>(Flush_device::UTIL)) {
-    s_util = {};
-    s_has_no_disks = false;
-    return;
-  }
-  if (s_has_no_disks || !s_util.is_due(look.now_s)) {
-    return;
-  }
-  std::string why;
-  if (s_util.is_new() && !s_disks.open(MySQL_datadir_path.abs_path(), &why)) {
-    s_util = {};
-    s_has_no_disks = true;
-    ib::warn() << "innodb_ahead_flushing_device=UTIL is without effect: " << why
-               << ". LATENCY needs no device.";
-    return;
-  }
-  s_util.look(look.now_s, s_disks.read(), srv_stats.buf_pool_flushed,
-              look.native_per_s, static_cast<double>(srv_io_capacity));
-}
-
-/** @return whether the redo log is being made smaller, as
-Innodb_redo_log_resize_status says it; without a latch, which is held while
-files are made */
+/** @return whether the redo log is being made smaller, as in
+Innodb_redo_log_resize_status. It takes no latch: that one is held while files
+are created. */
 bool is_redo_shrinking() {
   const uint64_t capacity = srv_redo_log_capacity_used;
   return capacity != 0 &&
          export_vars.innodb_redo_log_capacity_resized > capacity;
 }
 
-/** @return pages that have been written since the server started */
+/** @return pages written since the server started */
 uint64_t pages_written() {
   uint64_t n = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
@@ -230,114 +161,413 @@ uint64_t pages_written() {
   return n;
 }
 
-/** Say it where thresholds make no sense: my.cnf and a SET of upstream's have
-no other warning.
-@param[in]  set  what is set now */
-void look_at_thresholds(const Flush_settings &set) {
-  const bool is_above = set.is_on && set.dirty_pct > set.max_dirty_pct;
-  if (is_above && !s_is_dirty_pct_above) {
-    ib::warn() << DIRTY_PCT_ABOVE;
-  }
-  s_is_dirty_pct_above = is_above;
-}
-
-/** @return fsync() of files other than the redo log's, since the server
-started; about, as os_n_fsyncs is counted without a latch, and rounds are not
-all that is in it. */
+/** @return fsync() calls since the server started, those of the redo log left
+out. An approximation: os_n_fsyncs is counted without a latch, and includes
+calls for other purposes than flush rounds. */
 uint64_t fsyncs_of_data() {
   const uint64_t n_of_log = log_total_flushes();
   return std::max<uint64_t>(os_n_fsyncs, n_of_log) - n_of_log;
 }
 
-/** Decide, and make known how fast the redo log may be filled.
-@param[in]  now      now
-@param[in]  is_sync  pages are flushed at any price, and no more can be
-@return what to flush */
-Flush_decision decide(steady_clock::time_point now, bool is_sync) {
-  Flush_look look = look_at(now);
-  look.native_per_s = s_method.pages_per_s(look.now_s);
-  look_at_disks(look);
-  look.util_per_s = s_util.extra_per_s();
-  look.n_written = pages_written();
-  look.n_fsyncs = fsyncs_of_data();
-  look.is_writing = is_sync || is_writing();
-  const auto away_since = std::exchange(s_away_since, {});
-  const Flush_away away = std::exchange(s_away, Flush_away::NO);
-  if (now - away_since > milliseconds{ahead_flushing_interval_ms}) {
-    look.away = away;
+/** The flush rounds of the page cleaners' coordinator. The public functions
+are those of flush/hook.h, and stats(). */
+class Flush_rounds {
+ public:
+  bool wait(steady_clock::time_point loop_start, int64_t sig_count,
+            ulint *ret_sleep);
+  bool pass_begins(bool is_sync);
+  bool round_is_due(ulint *n_pages, lsn_t *lsn_limit) const;
+  ulint pages_since_last_call(ulint n_pages);
+  ulint take_recommendation(ulint n_pages);
+  ulint idle_page_limit(ulint n_pages);
+  void round_done(bool is_sync, ulint n_list, ulint n_lru);
+
+  /** Called by the purge coordinator. */
+  void request_by_purge();
+
+  /** Any thread, no latch. */
+  Ahead_flush_stats stats() const;
+
+ private:
+  /** What there is only while there are flush rounds. reset() clears it. */
+  struct State {
+    Ahead_flush controller;
+    Adaptive_method method;
+    Flush_util util;
+
+    /** innodb_ahead_flushing_device = UTIL finds no disk. The error log has the
+    reason. */
+    bool has_no_disks{false};
+
+    /** The error log has DIRTY_PCT_ABOVE for the current settings. */
+    bool is_dirty_pct_above{false};
+
+    /** The decision for this pass of the coordinator's loop; n_pages is 0 if
+    the pass makes no flush round. */
+    Flush_decision round;
+
+    /** Flush-list pages that were flushed and not yet reported to adaptive
+    flushing. */
+    ulint n_unreported_pages{0};
+
+    /** Flush-list pages of the last pass. Sync flushing reports these itself.
+     */
+    ulint n_pages_last_pass{0};
+
+    /** Flush-list pages of the rounds since the coordinator's loop began its
+    current second. */
+    uint64_t n_pages_this_second{0};
+  };
+
+  /** Make a decision, and publish the limit on redo generation.
+  @param[in]  now      the current time
+  @param[in]  is_sync  sync flushing is under way: no round can begin
+  @return what to flush */
+  Flush_decision decide(steady_clock::time_point now, bool is_sync);
+
+  /** Measure how busy the disks are, for innodb_ahead_flushing_device = UTIL.
+  @param[in]  sample  the current state */
+  void sample_disks(const Flush_sample &sample);
+
+  /** Write DIRTY_PCT_ABOVE to the error log, once, where it applies. A value
+  in my.cnf, or a new innodb_max_dirty_pages_pct, gives no other warning.
+  @param[in]  set  the current settings */
+  void warn_of_thresholds(const Flush_settings &set);
+
+  /** Count a flush round, and note what a pass of the loop has flushed.
+  @param[in]  decision  the decision for the round; default if the pass was not
+                        for a round
+  @param[in]  n_list    flush-list pages
+  @param[in]  n_lru     LRU-list pages */
+  void count_batch(const Flush_decision &decision, ulint n_list, ulint n_lru);
+
+  /** Note the begin or the end of an episode of sync flushing.
+  @param[in]  is_sync  whether the coordinator does sync flushing now */
+  void note_sync(bool is_sync);
+
+  /** There are no flush rounds any more: release the write throttle, and drop
+  all measurements but the device write capacity. */
+  void reset();
+
+  State m_state;
+  Flush_capacity m_capacity;
+
+  /** The disks that hold the data directory. */
+  Disk_reader m_disks;
+
+  steady_clock::time_point m_next_tick{};
+
+  /** The last pass was for a flush round. */
+  bool m_was_round{false};
+
+  /** The earliest time at which writes of this pass can have begun. */
+  steady_clock::time_point m_batch_begin{};
+
+  /** Since when the coordinator does not wait for rounds; the epoch if it does.
+  And what it does, which counts if it takes longer than a round. */
+  steady_clock::time_point m_gap_start{};
+  Gap_cause m_gap_cause{Gap_cause::NONE};
+
+  /** Begin of the current episode of sync flushing; the epoch if there is none.
+   */
+  steady_clock::time_point m_sync_start{};
+
+  /** The highest rate that the purge coordinator has requested since the last
+  round: pages/s. */
+  std::atomic<uint64_t> m_purge_per_s{0};
+
+  /* For stats(). */
+  std::atomic<uint64_t> m_total_purge_requests{0};
+  std::atomic<uint64_t> m_total_rounds[static_cast<size_t>(Flush_trigger::N)];
+  std::atomic<uint64_t> m_total_limited[static_cast<size_t>(Flush_limit::N)];
+  std::atomic<Flush_trigger> m_trigger{Flush_trigger::OFF};
+  std::atomic<Flush_limit> m_limit{Flush_limit::NONE};
+  std::atomic<double> m_measured_per_s{0.0};
+  std::atomic<uint64_t> m_oldest_page_age{0};
+  std::atomic<double> m_redo_limit_per_s{FLUSH_UNLIMITED};
+};
+
+Flush_rounds s_rounds;
+
+void Flush_rounds::sample_disks(const Flush_sample &sample) {
+  if (!ahead_flushing ||
+      ahead_flushing_device != static_cast<ulong>(Flush_device::UTIL)) {
+    m_state.util = {};
+    m_state.has_no_disks = false;
+    return;
   }
-  look.is_shrinking = is_redo_shrinking();
-  uint64_t purge_per_s = s_purge_per_s;
-  look.purge_per_s = static_cast<double>(purge_per_s);
-  s_capacity.look(look.now_s, aio_writes_idle_since_s(), look.n_written);
-  s_measured_per_s = s_capacity.pages_per_s();
-  look.device_per_s = s_capacity.limit_per_s();
-  look.is_device_seen = s_capacity.pages_per_s() != 0.0;
+  if (m_state.has_no_disks || !m_state.util.is_due(sample.now_s)) {
+    return;
+  }
+  std::string why;
+  if (m_state.util.is_new() &&
+      !m_disks.open(MySQL_datadir_path.abs_path(), &why)) {
+    m_state.util = {};
+    m_state.has_no_disks = true;
+    ib::warn() << "innodb_ahead_flushing_device = UTIL has no effect: " << why
+               << ". Use LATENCY, which needs no block device.";
+    return;
+  }
+  m_state.util.add_sample(sample.now_s, m_disks.read(),
+                          srv_stats.buf_pool_flushed, sample.adaptive_per_s,
+                          static_cast<double>(srv_io_capacity));
+}
+
+void Flush_rounds::warn_of_thresholds(const Flush_settings &set) {
+  const bool is_above = set.is_on && set.dirty_pct > set.max_dirty_pct;
+  if (is_above && !m_state.is_dirty_pct_above) {
+    ib::warn() << DIRTY_PCT_ABOVE;
+  }
+  m_state.is_dirty_pct_above = is_above;
+}
+
+Flush_decision Flush_rounds::decide(steady_clock::time_point now,
+                                    bool is_sync) {
+  Flush_sample sample = take_sample(now);
+  sample.adaptive_per_s = m_state.method.pages_per_s(sample.now_s);
+  sample_disks(sample);
+  sample.util_per_s = m_state.util.extra_per_s();
+  sample.n_written = pages_written();
+  sample.n_fsyncs = fsyncs_of_data();
+  sample.is_writing = is_sync || is_writing();
+  const auto gap_start = std::exchange(m_gap_start, {});
+  const Gap_cause gap_cause = std::exchange(m_gap_cause, Gap_cause::NONE);
+  if (now - gap_start > milliseconds{ahead_flushing_interval_ms}) {
+    sample.gap_cause = gap_cause;
+  }
+  sample.is_shrinking = is_redo_shrinking();
+  uint64_t purge_per_s = m_purge_per_s;
+  sample.purge_per_s = static_cast<double>(purge_per_s);
+  m_capacity.add_sample(sample.now_s, aio_writes_idle_since_s(),
+                        sample.n_written);
+  m_measured_per_s = m_capacity.pages_per_s();
+  sample.device_per_s = m_capacity.limit_per_s();
+  sample.is_device_seen = m_capacity.pages_per_s() != 0.0;
   const Flush_settings set = settings();
-  look_at_thresholds(set);
-  const Flush_decision decision = s_policy.decide(set, look);
+  warn_of_thresholds(set);
+  const Flush_decision decision = m_state.controller.decide(set, sample);
   if (decision.is_round) {
-    /* Unless it has asked for more meanwhile. */
-    s_purge_per_s.compare_exchange_strong(purge_per_s, 0);
+    /* Unless purge has requested a higher rate meanwhile. */
+    m_purge_per_s.compare_exchange_strong(purge_per_s, 0);
   }
-  s_next_look = now + duration_cast<steady_clock::duration>(
-                          duration<double>(decision.next_look_s));
-  redo_set_turn(decision.turn_us);
-  s_redo_per_s = ahead_flushing_max_delay_us == 0
-                     ? FLUSH_UNLIMITED
-                     : std::max(1.0, decision.redo_bytes_per_s);
-  s_reason = decision.reason;
-  s_age_bytes = static_cast<uint64_t>(flush_age(look));
+  m_next_tick = now + duration_cast<steady_clock::duration>(
+                          duration<double>(decision.next_tick_s));
+  throttle_set_cost(decision.change_cost_us);
+  m_redo_limit_per_s = decision.redo_bytes_per_s;
+  m_trigger = decision.trigger;
+  m_limit = decision.limit;
+  m_oldest_page_age = static_cast<uint64_t>(oldest_page_age(sample));
   if (decision.wants_checkpoint) {
     os_event_set(log_sys->checkpointer_event);
   }
   return decision;
 }
 
-/** Count a round, and note what a pass of the coordinator's loop has flushed.
-@param[in]  decision  what was decided for it; nothing if it was upstream's
-@param[in]  n_list    pages of the flush lists
-@param[in]  n_lru     pages of the LRU lists */
-void note_batch(const Flush_decision &decision, ulint n_list, ulint n_lru) {
+void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
+                               ulint n_lru) {
   if (decision.is_round) {
-    s_rounds[static_cast<size_t>(decision.reason)].fetch_add(
+    m_total_rounds[static_cast<size_t>(decision.trigger)].fetch_add(
+        1, std::memory_order_relaxed);
+    m_total_limited[static_cast<size_t>(decision.limit)].fetch_add(
         1, std::memory_order_relaxed);
   }
   const auto now = steady_clock::now();
-  s_capacity.round(seconds_of(s_batch_begin), seconds_of(now), n_list + n_lru,
-                   decision.lost_s, flush_was_at_device(decision, n_list));
-  s_batch_begin = now;
+  m_capacity.round(seconds_of(m_batch_begin), seconds_of(now), n_list + n_lru,
+                   decision.forfeited_s, flush_was_at_device(decision, n_list));
+  m_batch_begin = now;
 }
 
-/** Note that the coordinator flushes at any price, or does so no more. */
-void note_sync(bool is_sync) {
-  const bool was_sync = s_sync_start != steady_clock::time_point{};
+void Flush_rounds::note_sync(bool is_sync) {
+  const bool was_sync = m_sync_start != steady_clock::time_point{};
   if (is_sync && !was_sync) {
-    s_sync_start = stall_begin(Stall::SYNC_FLUSH);
+    m_sync_start = stall_begin(Stall::SYNC_FLUSH);
   } else if (!is_sync && was_sync) {
-    stall_end(Stall::SYNC_FLUSH, s_sync_start);
-    s_sync_start = {};
+    stall_end(Stall::SYNC_FLUSH, m_sync_start);
+    m_sync_start = {};
   }
 }
 
-/** There are no rounds: nobody is held back, and what was seen is forgotten,
-but for the device. */
-void let_go() {
-  s_purge_per_s = 0;
-  s_policy = {};
-  s_method = {};
-  s_round = {};
-  s_n_untold = 0;
-  s_n_last = 0;
-  s_n_of_second = 0;
-  s_capacity.pause();
-  s_util = {};
-  s_has_no_disks = false;
-  s_is_dirty_pct_above = false;
-  redo_set_turn(0.0);
-  s_redo_per_s = FLUSH_UNLIMITED;
-  s_reason = Flush_reason::OFF;
-  s_age_bytes = 0;
+void Flush_rounds::reset() {
+  m_state = {};
+  m_capacity.pause();
+  m_purge_per_s = 0;
+  throttle_set_cost(0.0);
+  m_redo_limit_per_s = FLUSH_UNLIMITED;
+  m_trigger = Flush_trigger::OFF;
+  m_limit = Flush_limit::NONE;
+  m_oldest_page_age = 0;
+}
+
+bool Flush_rounds::wait(steady_clock::time_point loop_start, int64_t sig_count,
+                        ulint *ret_sleep) {
+  const auto until = loop_start + std::chrono::seconds{1};
+  /* One flush round that is due comes before any other work: that can take
+  longer than the coordinator's second. */
+  bool has_decided = std::exchange(m_was_round, false);
+  while (has_rounds() && srv_shutdown_state.load() < SRV_SHUTDOWN_CLEANUP) {
+    const auto now = steady_clock::now();
+    const bool is_due = m_next_tick <= now;
+    if ((now >= until || os_event_is_set(buf_flush_event)) &&
+        (has_decided || !is_due)) {
+      m_gap_start = now;
+      m_gap_cause = Gap_cause::OTHER_WORK;
+      *ret_sleep = now >= until ? OS_SYNC_TIME_EXCEEDED : 0;
+      return true;
+    }
+    if (!is_due) {
+      (void)os_event_wait_time_low(
+          buf_flush_event,
+          duration_cast<microseconds>(std::min(until, m_next_tick) - now),
+          sig_count);
+      continue;
+    }
+    m_state.round = decide(now, false);
+    has_decided = true;
+    if (m_state.round.n_pages != 0) {
+      m_was_round = true;
+      *ret_sleep = 0;
+      return true;
+    }
+    count_batch(std::exchange(m_state.round, {}), 0, 0);
+  }
+  if (!has_rounds()) {
+    reset();
+  }
+  return false;
+}
+
+bool Flush_rounds::pass_begins(bool is_sync) {
+  note_sync(is_sync);
+  m_batch_begin = steady_clock::now();
+  return is_sync || m_state.round.n_pages != 0;
+}
+
+bool Flush_rounds::round_is_due(ulint *n_pages, lsn_t *lsn_limit) const {
+  if (m_state.round.n_pages == 0) {
+    return false;
+  }
+  *n_pages = m_state.round.n_pages;
+  *lsn_limit = m_state.round.lsn_limit;
+  return true;
+}
+
+ulint Flush_rounds::pages_since_last_call(ulint n_pages) {
+  m_state.n_pages_last_pass = 0;
+  return std::max(n_pages, std::exchange(m_state.n_unreported_pages, 0));
+}
+
+ulint Flush_rounds::take_recommendation(ulint n_pages) {
+  if (!has_rounds()) {
+    return n_pages;
+  }
+  const Flush_sample sample = take_sample(steady_clock::now());
+  m_state.method.add_sample(method_in_effect(),
+                            {.now_s = sample.now_s,
+                             .n_adaptive = n_pages,
+                             .n_dirty = sample.n_dirty,
+                             .lsn = sample.lsn,
+                             .oldest_lsn = sample.oldest_lsn,
+                             .sync_age = sample.sync_age,
+                             .n_flushed = srv_stats.buf_pool_flushed,
+                             .dirty_pct = buf_get_modified_ratio_pct(),
+                             .max_dirty_pct = srv_max_buf_pool_modified_pct,
+                             .is_ahead_on = ahead_flushing,
+                             .is_adaptive = srv_adaptive_flushing,
+                             .is_logging = mtr_t::s_logging.is_enabled()});
+  m_state.n_pages_this_second = 0;
+  return 0;
+}
+
+ulint Flush_rounds::idle_page_limit(ulint n_pages) {
+  if (!has_rounds()) {
+    return n_pages;
+  }
+  /* The capacity is measured here, too: an idle server can have many dirty
+  pages left. */
+  const Flush_sample sample = take_sample(steady_clock::now());
+  m_capacity.add_sample(sample.now_s, aio_writes_idle_since_s(),
+                        pages_written());
+  m_measured_per_s = m_capacity.pages_per_s();
+  const Flush_idle idle = flush_idle(
+      settings(), n_pages, sample.n_dirty,
+      std::exchange(m_state.n_pages_this_second, 0), m_capacity.limit_per_s());
+  m_capacity.round(sample.now_s, sample.now_s,
+                   std::min(idle.n_pages, sample.n_dirty), 0.0,
+                   idle.is_at_device);
+  m_gap_cause = Gap_cause::IDLE_FLUSH;
+  return idle.n_pages;
+}
+
+void Flush_rounds::round_done(bool is_sync, ulint n_list, ulint n_lru) {
+  /* Sync flushing takes the place of a round that was due. */
+  const Flush_decision round = is_sync ? Flush_decision{} : m_state.round;
+  m_state.round = {};
+  count_flushed(is_sync                           ? Flush_cause::SYNC
+                : is_ahead_trigger(round.trigger) ? Flush_cause::AHEAD
+                                                  : Flush_cause::ADAPTIVE,
+                n_list);
+  count_flushed(Flush_cause::LRU, n_lru);
+  if (has_rounds()) {
+    count_batch(round, n_list, n_lru);
+    m_state.n_pages_this_second += n_list;
+    m_state.n_unreported_pages +=
+        n_list - (is_sync ? m_state.n_pages_last_pass : 0);
+    m_state.n_pages_last_pass = n_list;
+    if (is_sync) {
+      (void)decide(m_batch_begin, true);
+    } else if (round.n_pages == 0) {
+      m_state.method.pass_done(seconds_of(m_batch_begin));
+    }
+  } else {
+    /* Here as well as in wait(): sync flushing can go on for long. */
+    reset();
+  }
+}
+
+void Flush_rounds::request_by_purge() {
+  if (!ahead_flushing) {
+    return;
+  }
+  const auto per_s = static_cast<uint64_t>(
+      purge_request_rate(settings(), take_sample(steady_clock::now())));
+  if (per_s == 0) {
+    return;
+  }
+  m_total_purge_requests.fetch_add(1, std::memory_order_relaxed);
+  uint64_t requested = m_purge_per_s.load(std::memory_order_relaxed);
+  while (requested < per_s &&
+         !m_purge_per_s.compare_exchange_weak(requested, per_s,
+                                              std::memory_order_relaxed)) {
+  }
+}
+
+Ahead_flush_stats Flush_rounds::stats() const {
+  const double redo_per_s = m_redo_limit_per_s;
+  const Throttle_stats throttle = throttle_stats();
+  const Throttle_state state =
+      !ahead_flushing || ahead_flushing_max_delay_us == 0 ? Throttle_state::OFF
+      : redo_per_s == FLUSH_UNLIMITED ? Throttle_state::UNLIMITED
+      : redo_per_s < 1.0              ? Throttle_state::STOPPED
+                                      : Throttle_state::LIMITED;
+  Ahead_flush_stats stats{
+      .purge_requests = m_total_purge_requests,
+      .rounds = {},
+      .limited = {},
+      .trigger = m_trigger,
+      .limit = m_limit,
+      .oldest_page_age_bytes = m_oldest_page_age,
+      .measured_capacity = static_cast<uint64_t>(m_measured_per_s.load()),
+      .throttle_state = state,
+      .redo_limit_bytes_per_s = state == Throttle_state::LIMITED
+                                    ? static_cast<uint64_t>(redo_per_s)
+                                    : 0,
+      .delays = throttle.n_delays,
+      .delay_us = throttle.delay_us,
+      .sessions_delayed = throttle.n_waiting};
+  std::copy(std::begin(m_total_rounds), std::end(m_total_rounds), stats.rounds);
+  std::copy(std::begin(m_total_limited), std::end(m_total_limited),
+            stats.limited);
+  return stats;
 }
 
 }  // namespace
@@ -354,196 +584,101 @@ void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
 
 bool flush_ahead_wait(steady_clock::time_point loop_start, int64_t sig_count,
                       ulint *ret_sleep) {
-  const auto until = loop_start + std::chrono::seconds{1};
-  /* A round that is due comes before anything else, once: what the coordinator
-  does in between can take longer than the second that it has. */
-  bool has_looked = std::exchange(s_was_round, false);
-  while (has_rounds() && srv_shutdown_state.load() < SRV_SHUTDOWN_CLEANUP) {
-    const auto now = steady_clock::now();
-    const bool is_due = s_next_look <= now;
-    if ((now >= until || os_event_is_set(buf_flush_event)) &&
-        (has_looked || !is_due)) {
-      s_away_since = now;
-      s_away = Flush_away::BUSY;
-      *ret_sleep = now >= until ? OS_SYNC_TIME_EXCEEDED : 0;
-      return true;
-    }
-    if (!is_due) {
-      (void)os_event_wait_time_low(
-          buf_flush_event,
-          duration_cast<microseconds>(std::min(until, s_next_look) - now),
-          sig_count);
-      continue;
-    }
-    s_round = decide(now, false);
-    has_looked = true;
-    if (s_round.n_pages != 0) {
-      s_was_round = true;
-      *ret_sleep = 0;
-      return true;
-    }
-    note_batch(std::exchange(s_round, {}), 0, 0);
-  }
-  if (!has_rounds()) {
-    let_go();
-  }
-  return false;
+  return s_rounds.wait(loop_start, sig_count, ret_sleep);
 }
 
-bool flush_pass_begins(bool is_sync) {
-  note_sync(is_sync);
-  s_batch_begin = steady_clock::now();
-  return is_sync || s_round.n_pages != 0;
-}
+bool flush_pass_begins(bool is_sync) { return s_rounds.pass_begins(is_sync); }
 
 bool flush_round_is_due(ulint *n_pages, lsn_t *lsn_limit) {
-  if (s_round.n_pages == 0) {
-    return false;
-  }
-  *n_pages = s_round.n_pages;
-  *lsn_limit = s_round.lsn_limit;
-  return true;
+  return s_rounds.round_is_due(n_pages, lsn_limit);
 }
 
-ulint flush_last_pages(ulint n_pages) {
-  s_n_last = 0;
-  return std::max(n_pages, std::exchange(s_n_untold, 0));
+ulint pages_since_last_call(ulint n_pages) {
+  return s_rounds.pages_since_last_call(n_pages);
 }
 
-ulint flush_recommended(ulint n_pages) {
-  if (!has_rounds()) {
-    return n_pages;
-  }
-  const Flush_look look = look_at(steady_clock::now());
-  s_method.look(method(), {.now_s = look.now_s,
-                           .n_native = n_pages,
-                           .n_dirty = look.n_dirty,
-                           .lsn = look.lsn,
-                           .oldest_lsn = look.oldest_lsn,
-                           .sync_age = look.sync_age,
-                           .n_flushed = srv_stats.buf_pool_flushed,
-                           .dirty_pct = buf_get_modified_ratio_pct(),
-                           .max_dirty_pct = srv_max_buf_pool_modified_pct,
-                           .is_ahead_on = ahead_flushing,
-                           .is_adaptive = srv_adaptive_flushing,
-                           .is_logging = mtr_t::s_logging.is_enabled()});
-  s_n_of_second = 0;
-  return 0;
+ulint take_recommendation(ulint n_pages) {
+  return s_rounds.take_recommendation(n_pages);
 }
 
-ulint flush_idle_pages(ulint n_pages) {
-  if (!has_rounds()) {
-    return n_pages;
-  }
-  /* An idle server learns, too: what it has left dirty may be much. */
-  const Flush_look look = look_at(steady_clock::now());
-  s_capacity.look(look.now_s, aio_writes_idle_since_s(), pages_written());
-  s_measured_per_s = s_capacity.pages_per_s();
-  const Flush_idle idle =
-      flush_idle(settings(), n_pages, look.n_dirty,
-                 std::exchange(s_n_of_second, 0), s_capacity.limit_per_s());
-  s_capacity.round(look.now_s, look.now_s, std::min(idle.n_pages, look.n_dirty),
-                   0.0, idle.is_at_device);
-  s_away = Flush_away::IDLE;
-  return idle.n_pages;
+ulint idle_page_limit(ulint n_pages) {
+  return s_rounds.idle_page_limit(n_pages);
 }
 
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
-  /* Sync flushing comes before a round that was due. */
-  const Flush_decision round = is_sync ? Flush_decision{} : s_round;
-  s_round = {};
-  flush_done(is_sync                               ? Flush_cause::SYNC
-             : round.reason > Flush_reason::NATIVE ? Flush_cause::AHEAD
-                                                   : Flush_cause::ADAPTIVE,
-             n_list);
-  flush_done(Flush_cause::LRU, n_lru);
-  if (has_rounds()) {
-    note_batch(round, n_list, n_lru);
-    s_n_of_second += n_list;
-    s_n_untold += n_list - (is_sync ? s_n_last : 0);
-    s_n_last = n_list;
-    if (is_sync) {
-      (void)decide(s_batch_begin, true);
-    } else if (round.n_pages == 0) {
-      s_method.pass_done(seconds_of(s_batch_begin));
-    }
-  } else {
-    /* Sync flushing can go on for long. */
-    let_go();
-  }
+  s_rounds.round_done(is_sync, n_list, n_lru);
 }
 
-void flush_asked_by_purge() {
-  if (!ahead_flushing) {
-    return;
-  }
-  const auto per_s = static_cast<uint64_t>(
-      flush_purge_asks(settings(), look_at(steady_clock::now())));
-  if (per_s == 0) {
-    return;
-  }
-  s_asked_purge.fetch_add(1, std::memory_order_relaxed);
-  uint64_t asked = s_purge_per_s.load(std::memory_order_relaxed);
-  while (asked < per_s && !s_purge_per_s.compare_exchange_weak(
-                              asked, per_s, std::memory_order_relaxed)) {
-  }
+void flush_requested_by_purge() { s_rounds.request_by_purge(); }
+
+const char *throttle_state_name(Throttle_state state) {
+  constexpr const char *names[] = {"off", "unlimited", "limited", "stopped"};
+  static_assert(sizeof(names) / sizeof(*names) ==
+                static_cast<size_t>(Throttle_state::N));
+  return names[static_cast<size_t>(state)];
 }
 
-Ahead_flush_stats ahead_flush_stats() {
-  const double redo_per_s = s_redo_per_s;
-  const Redo_delays delays = redo_delays();
-  Ahead_flush_stats stats{
-      .asked_purge = s_asked_purge,
-      .asked_cleaner = 0,
-      .rounds = {},
-      .reason = s_reason,
-      .age_bytes = s_age_bytes,
-      .measured_capacity = static_cast<uint64_t>(s_measured_per_s.load()),
-      .redo_limit_bytes_per_s =
-          redo_per_s == FLUSH_UNLIMITED ? 0 : static_cast<uint64_t>(redo_per_s),
-      .delays = delays.n_delays,
-      .delay_us = delays.delay_us,
-      .delays_waiting = delays.n_waiting};
-  std::copy(std::begin(s_rounds), std::end(s_rounds), stats.rounds);
-  for (size_t i = 0; i < std::size(stats.rounds); ++i) {
-    if (flush_is_cleaners(static_cast<Flush_reason>(i))) {
-      stats.asked_cleaner += stats.rounds[i];
-    }
-  }
-  return stats;
-}
+Ahead_flush_stats ahead_flush_stats() { return s_rounds.stats(); }
 
 void ahead_flush_print(FILE *file) {
   const Ahead_flush_stats stats = ahead_flush_stats();
-  fprintf(file, "%-56s%14s\n", "Flushed ahead for", "rounds");
+  fprintf(file, "%-56s%14s\n", "Flush rounds by trigger", "rounds");
   for (size_t i = 0; i < std::size(stats.rounds); ++i) {
-    const auto reason = static_cast<Flush_reason>(i);
-    if (reason != Flush_reason::OFF) {
-      fprintf(file, "  %-54s%14" PRIu64 "\n", flush_reason_text(reason),
-              stats.rounds[i]);
+    const auto trigger = static_cast<Flush_trigger>(i);
+    if (trigger == Flush_trigger::OFF) {
+      continue;
+    }
+    fprintf(file, "  %-54s%14" PRIu64 "\n", flush_trigger_text(trigger),
+            stats.rounds[i]);
+    if (trigger != Flush_trigger::AGE) {
+      continue;
+    }
+    for (const Flush_limit limit :
+         {Flush_limit::IO_CAPACITY_MAX, Flush_limit::DEVICE}) {
+      fprintf(file, "    %-52s%14" PRIu64 "\n", flush_limit_text(limit),
+              stats.limited[static_cast<size_t>(limit)]);
     }
   }
-  if (stats.reason != Flush_reason::OFF) {
-    fprintf(file,
-            "The oldest dirty page's age %" PRIu64
-            ", %.1f %% of that of sync flushing\n",
-            stats.age_bytes,
-            percent_of(stats.age_bytes, redo_fill().limits.sync_age));
+  if (stats.trigger != Flush_trigger::OFF) {
+    fprintf(
+        file, "Oldest page age %s, %.1f %% of the sync age\n",
+        bytes_text(static_cast<double>(stats.oldest_page_age_bytes)).c_str(),
+        percent_of(stats.oldest_page_age_bytes, redo_state().limits.sync_age));
+  }
+  fprintf(file, "Ahead flushing: %s%s%s; %" PRIu64 " requests by purge\n",
+          ahead_flushing || stats.trigger == Flush_trigger::OFF
+              ? flush_trigger_text(stats.trigger)
+              : "off, flush rounds are for innodb_adaptive_flushing_method",
+          stats.limit == Flush_limit::NONE ? "" : ", ",
+          stats.limit == Flush_limit::NONE ? "" : flush_limit_text(stats.limit),
+          stats.purge_requests);
+  if (stats.measured_capacity == 0) {
+    fprintf(file, "Device write capacity not measured yet; ");
+  } else {
+    fprintf(file, "Device write capacity %" PRIu64 " pages/s (measured); ",
+            stats.measured_capacity);
+  }
+  switch (stats.throttle_state) {
+    case Throttle_state::OFF:
+      fprintf(file, "write throttle off\n");
+      break;
+    case Throttle_state::LIMITED:
+      fprintf(file, "redo generation limited to %s/s\n",
+              bytes_text(static_cast<double>(stats.redo_limit_bytes_per_s))
+                  .c_str());
+      break;
+    case Throttle_state::UNLIMITED:
+    case Throttle_state::STOPPED:
+    case Throttle_state::N:
+      fprintf(file, "redo generation %s\n",
+              throttle_state_name(stats.throttle_state));
+      break;
   }
   fprintf(file,
-          "Ahead flushing now: %s; asked %" PRIu64 " times by purge, %" PRIu64
-          " by the page cleaner\n"
-          "The device was seen to carry %" PRIu64
-          " pages/s (0: not known); the redo log may be filled by %" PRIu64
-          " bytes/s (0: at any speed, 1: not at all)\n"
-          "Waits of who changes rows %" PRIu64 ", for %" PRIu64
-          " us in all; waiting now %" PRIu64 "\n",
-          ahead_flushing || stats.reason == Flush_reason::OFF
-              ? flush_reason_text(stats.reason)
-              : "off; rounds are for innodb_adaptive_flushing_method",
-          stats.asked_purge, stats.asked_cleaner, stats.measured_capacity,
-          stats.redo_limit_bytes_per_s, stats.delays, stats.delay_us,
-          stats.delays_waiting);
+          "Write throttle: %" PRIu64 " delays, %s in total, %" PRIu64
+          " sessions delayed now\n",
+          stats.delays, seconds_text(stats.delay_us).c_str(),
+          stats.sessions_delayed);
 }
 
 }  // namespace spw

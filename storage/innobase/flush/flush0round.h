@@ -21,11 +21,8 @@ at run time without a latch, the counters begin at the start of the server. */
 
 #include <mysql/plugin.h>
 
-#include "flush/flush0disk.h"
-#include "flush/policy/flush0capacity.h"
-#include "flush/policy/flush0controller.h"
 #include "flush/policy/flush0method.h"
-#include "flush/policy/flush0util.h"
+#include "flush/policy/flush0types.h"
 
 namespace spw {
 
@@ -53,36 +50,58 @@ innodb_max_dirty_pages_pct.
 void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
                                      const void *save);
 
-/** What ahead flushing has done. */
+/** State of the write throttle. */
+enum class Throttle_state {
+  /** innodb_ahead_flushing is OFF, or innodb_ahead_flushing_max_delay_us is 0.
+   */
+  OFF,
+  /** The oldest page age is below its threshold: redo generation has no limit.
+   */
+  UNLIMITED,
+  /** Redo generation is limited to a rate. */
+  LIMITED,
+  /** The limit is 0: the oldest page age has reached the sync age. */
+  STOPPED,
+  N
+};
+
+/** What ahead flushing has done, and does now. */
 struct Ahead_flush_stats {
-  /** How often pages were asked for: by the purge coordinator, by the page
-  cleaner; and the cleaner's rounds by their reason. */
-  uint64_t asked_purge;
-  uint64_t asked_cleaner;
-  uint64_t rounds[static_cast<size_t>(Flush_reason::N)];
+  /** Cumulative. Requests by the purge coordinator; flush rounds by trigger,
+  and those of the trigger AGE by the limit that was reached. */
+  uint64_t purge_requests;
+  uint64_t rounds[static_cast<size_t>(Flush_trigger::N)];
+  uint64_t limited[static_cast<size_t>(Flush_limit::N)];
 
-  /** The reason of the last round; OFF while there are none. */
-  Flush_reason reason;
+  /** Of the last flush round; OFF and NONE while there are no rounds. */
+  Flush_trigger trigger;
+  Flush_limit limit;
 
-  /** The age of the oldest dirty page, which innodb_ahead_flushing_age_pct is
-  about, as buf_pool_get_oldest_modification_lwm() says: bytes of LSN; 0 if
-  there is none, and while there are no rounds. */
-  uint64_t age_bytes;
+  /** Oldest page age, from buf_pool_get_oldest_modification_lwm(): bytes of
+  LSN; 0 without dirty pages, and while there are no flush rounds. */
+  uint64_t oldest_page_age_bytes;
 
-  /** What the device has been seen to carry: pages a second; 0 if nothing has
-  been seen. */
+  /** Measured device write capacity: pages/s; 0 before the first measurement.
+   */
   uint64_t measured_capacity;
 
-  /** How fast the redo log may be filled: bytes a second; 0 for no limit, 1
-  for not at all. */
+  Throttle_state throttle_state;
+
+  /** Limit on redo generation: bytes/s; 0 unless throttle_state is LIMITED. */
   uint64_t redo_limit_bytes_per_s;
 
-  /** Waits of who changes rows, for how many microseconds in all, and those
-  that have not ended. */
+  /** Cumulative. Delays of sessions by the write throttle: number,
+  microseconds. */
   uint64_t delays;
   uint64_t delay_us;
-  uint64_t delays_waiting;
+
+  /** Sessions that the write throttle delays now. */
+  uint64_t sessions_delayed;
 };
+
+/** @param[in]  state  a state
+@return its name in Innodb_ahead_flush_throttle_state */
+const char *throttle_state_name(Throttle_state state);
 
 /** @return what ahead flushing has done. Any thread, no latch. */
 Ahead_flush_stats ahead_flush_stats();

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/hook.h
-What upstream's files call of ahead flushing (flush0round.cc) and of the
+Hook interface for upstream's files: ahead flushing (flush0round.cc) and
 counters of flushed pages (flush0cause.cc). */
 
 #ifndef flush_hook_h
@@ -22,69 +22,68 @@ counters of flushed pages (flush0cause.cc). */
 
 namespace spw {
 
-/** Why pages are flushed. */
+/** Cause of flushing. */
 enum class Flush_cause {
-  /** The page cleaner's rate, from the redo rate and the dirty pages. */
+  /** Adaptive flushing: a rate from redo generation and dirty pages. */
   ADAPTIVE,
   /** Ahead flushing. */
   AHEAD,
-  /** Redo space is about to run out, or a checkpoint was asked for: as fast as
-  it goes. */
+  /** Sync flushing: redo space is about to run out, or a checkpoint was
+  requested. */
   SYNC,
-  /** To have free pages: the end of the LRU list. */
+  /** LRU scan: makes free pages at the end of the LRU list. */
   LRU,
-  /** The server has nothing else to do. */
+  /** The server is idle. */
   IDLE,
-  /** A thread that found no free page flushes one itself. */
+  /** A thread that found no free page flushes a single page itself. */
   SINGLE_PAGE,
-  /** A page of the same extent is flushed; in the pages of ADAPTIVE, AHEAD,
-  SYNC, LRU and IDLE, too. */
+  /** Another page of the same extent is flushed. Such pages are included in the
+  pages of ADAPTIVE, AHEAD, SYNC, LRU and IDLE. */
   NEIGHBOR,
   N
 };
 
-/** Note that pages have been flushed; 0 are not noted. Any latch may be held.
-@param[in]  cause    why
-@param[in]  n_pages  how many */
-void flush_done(Flush_cause cause, uint64_t n_pages);
+/** Count flushed pages. The caller may hold any latch.
+@param[in]  cause    why they were flushed
+@param[in]  n_pages  number of pages; 0 counts no batch */
+void count_flushed(Flush_cause cause, uint64_t n_pages);
 
-/** Note that pages of a flush list are about to be looked for. */
-void flush_list_batch_called();
+/** Count a flush-list batch, which is about to scan the list. */
+void count_flush_list_batch();
 
-/** The page cleaners' coordinator has nothing to do for a while: wait until a
-round is due, if there are any, which is while innodb_ahead_flushing is ON or
-innodb_adaptive_flushing_method is not native; until it is woken; or until its
-second is over.
-@param[in]   loop_start  when its second has begun
+/** Wait until the page cleaners' coordinator has something to do: a flush round
+is due, buf_flush_event is set, or the coordinator's second is over. There are
+flush rounds while innodb_ahead_flushing is ON or
+innodb_adaptive_flushing_method is not native.
+@param[in]   loop_start  start of the coordinator's second
 @param[in]   sig_count   of buf_flush_event
 @param[out]  ret_sleep   OS_SYNC_TIME_EXCEEDED if the second is over, else 0
-@return whether it has come to one of these; if there are no rounds, or the
-server shuts down, it has not */
+@return true after the wait; false if there are no flush rounds, or the server
+shuts down: the caller has to sleep */
 bool flush_ahead_wait(std::chrono::steady_clock::time_point loop_start,
                       int64_t sig_count, ulint *ret_sleep);
 
-/** The coordinator is about to flush, if there is a reason.
-@param[in]  is_sync  whether it flushes at any price: an episode of sync
-flushing begins or goes on; else it has ended
-@return whether it is for that, or for a round that is due. Called by the
-coordinator. */
+/** A pass of the coordinator begins. Called by the coordinator.
+@param[in]  is_sync  whether it does sync flushing: an episode begins or
+                     continues; else the episode has ended
+@return whether the pass does sync flushing, or a flush round that is due */
 bool flush_pass_begins(bool is_sync);
 
-/** @param[out]  n_pages    what the round flushes that is due: pages of all
-flush lists, as many of each; as it was if none is
-@param[out]  lsn_limit  pages that were changed first at it or later stay; the
-same
-@return whether one is due. Called by the coordinator. */
+/** Get the flush round that is due. Called by the coordinator.
+@param[out]  n_pages    pages to flush, the same number from each flush list;
+                        unchanged if no round is due
+@param[out]  lsn_limit  flush only pages whose first change is before it;
+                        unchanged if no round is due
+@return whether a round is due */
 bool flush_round_is_due(ulint *n_pages, uint64_t *lsn_limit);
 
-/** What to flush in a pass of the coordinator's loop that is not for its own
-second: nothing of the flush lists, or what a round that is due flushes. The
-page cleaners have nothing to do meanwhile.
-@param[in,out]  n_pages    pages of all flush lists; stays as it is if no round
-is due, as all else does
-@param[in,out]  lsn_limit  pages that were changed first at it or later stay
+/** Set what a pass of the coordinator flushes without a recommendation of
+adaptive flushing: the flush round that is due. If none is due, all parameters
+stay unchanged. Invariant: the page cleaners are idle meanwhile.
+@param[in,out]  n_pages    pages of all flush lists
+@param[in,out]  lsn_limit  flush only pages whose first change is before it
 @param[in,out]  slots      upstream's, one for each buffer pool instance
-@param[in]      n_slots    how many */
+@param[in]      n_slots    number of slots */
 template <typename Slot>
 void flush_ahead_round(ulint *n_pages, uint64_t *lsn_limit, Slot *slots,
                        ulint n_slots) {
@@ -95,36 +94,37 @@ void flush_ahead_round(ulint *n_pages, uint64_t *lsn_limit, Slot *slots,
   }
 }
 
-/** What upstream's formula is told that it has had flushed.
+/** Get the flushed pages to report to adaptive flushing. Called by the
+coordinator.
 @param[in]  n_pages  pages of the last pass
-@return those of the rounds since the last call, if they are more; else n_pages.
-Called by the coordinator. */
-ulint flush_last_pages(ulint n_pages);
+@return the pages of the flush rounds since the last call, or n_pages if more */
+ulint pages_since_last_call(ulint n_pages);
 
-/** Upstream's formula has been asked.
-@param[in]  n_pages  the pages that it recommends for a second
-@return how many to flush now: as many; none if there are rounds, which flush
-them over the second. Called by the coordinator. */
-ulint flush_recommended(ulint n_pages);
+/** Take over the recommendation of adaptive flushing. Called by the
+coordinator.
+@param[in]  n_pages  pages recommended for a second
+@return pages to flush now: n_pages, or 0 if there are flush rounds, which
+spread them over the second */
+ulint take_recommendation(ulint n_pages);
 
-/** The server is idle.
-@param[in]  n_pages  the pages that upstream flushes in a second then
-@return as many; with ahead flushing no more than rounds may flush in a second,
-less what they have: what the device is taken to carry, if that is the limit
-(innodb_ahead_flushing_device = LATENCY), as users who come back would wait for
-it. Called by the coordinator. */
-ulint flush_idle_pages(ulint n_pages);
+/** Limit the flushing of an idle server, as sessions that become active would
+wait for it. Called by the coordinator.
+@param[in]  n_pages  pages that InnoDB flushes in an idle second
+@return n_pages; with ahead flushing at most the pages that rounds may flush in
+a second, less those that they have flushed. With innodb_ahead_flushing_device =
+LATENCY, the device write capacity is a limit, too */
+ulint idle_page_limit(ulint n_pages);
 
-/** Note what a round of the page cleaners, that was not idle, has flushed.
-Called by the coordinator.
-@param[in]  is_sync  whether it was at any price
+/** Note what a pass of the page cleaners has flushed. Not called for the
+flushing of an idle server. Called by the coordinator.
+@param[in]  is_sync  whether it was sync flushing
 @param[in]  n_list   pages of the flush lists
 @param[in]  n_lru    pages of the LRU lists */
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru);
 
-/** The purge coordinator has purged a batch, and holds no latch: it asks for
-pages to be flushed, if innodb_ahead_flushing is ON and there is a reason. */
-void flush_asked_by_purge();
+/** Request flushing, if innodb_ahead_flushing is ON and a threshold is
+exceeded. Called by the purge coordinator after a batch, without a latch. */
+void flush_requested_by_purge();
 
 }  // namespace spw
 

@@ -9,7 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file redo/hook.h
-What upstream's files call of the redo log: redo0direct.cc, redo0resize.cc. */
+Hook interface for upstream's files: the redo log (redo0direct.cc,
+redo0resize.cc). */
 
 #ifndef redo_hook_h
 #define redo_hook_h
@@ -21,43 +22,45 @@ What upstream's files call of the redo log: redo0direct.cc, redo0resize.cc. */
 
 namespace spw {
 
-/** Decide how far the age of the last checkpoint above which the log writer
-waits is lowered now. The caller makes it known, with what follows from it, and
-asks again at its next round if it is more than was wanted. The caller holds the
-mutexes of the redo log's files and of its limits, or InnoDB is being started.
-@param[in]  wanted  the new one, bytes of LSN, a multiple of the block
-@return the one to be in force, a multiple of the block: no redo that threads
-have been let in with is beyond it */
+/** Decide how far the log writer's limit on the checkpoint age is lowered at
+once. The caller publishes the result and the limits derived from it, and calls
+again in its next iteration while the result is above the wanted limit. The
+caller holds the mutexes of the redo log's files and limits, or InnoDB is being
+started.
+@param[in]  wanted  the new limit: bytes of LSN, a multiple of the block
+@return the limit to be in force, a multiple of the block. Invariant: all redo
+that threads were admitted with fits below it */
 lsn_t redo_lower_capacity(lsn_t wanted);
 
-/** InnoDB's variables have been read. ALL_O_DIRECT becomes O_DIRECT, and redo
-log files are opened for direct I/O from here on. Called once, by the thread
-that starts InnoDB.
-@param[in,out]  flush_method  innodb_flush_method, enum srv_unix_flush_t and one
-more
-@return false if where the redo log is cannot do it, which the error log says:
-the server must not start */
+/** Evaluate innodb_flush_method: ALL_O_DIRECT becomes O_DIRECT, and redo log
+files are opened for direct I/O from now on. Called once, by the thread that
+starts InnoDB, after InnoDB's variables were read.
+@param[in,out]  flush_method  innodb_flush_method: enum srv_unix_flush_t, or
+                              ALL_O_DIRECT
+@return false if the redo log's folder does not support it, or cannot be tested,
+as the error log says: the server must not start */
 [[nodiscard]] bool flush_method_start(ulong *flush_method);
 
 /** @param[in]  flush_method  innodb_flush_method, as flush_method_start() has
-left it
-@return as it was set */
+                          left it
+@return the value that was set */
 [[nodiscard]] ulong flush_method_shown(ulong flush_method);
 
-/** @param[in]  purpose       what a file is opened for: OS_LOG_FILE, ...
-@param[in]  is_read_only  whether for reading only: that stays buffered
+/** @param[in]  purpose       purpose of the file to open: OS_LOG_FILE, ...
+@param[in]  is_read_only  whether it is opened for reading only, which stays
+                          buffered
 @return whether it is opened for direct I/O because of ALL_O_DIRECT */
 [[nodiscard]] bool redo_is_direct(ulong purpose, bool is_read_only);
 
-/** A buffer that direct I/O takes, in the place of one that it may not take, as
-long as it lives; the same buffer without ALL_O_DIRECT. */
+/** Replaces a buffer that direct I/O does not accept by one that it accepts,
+during its lifetime. Without ALL_O_DIRECT the buffer stays. */
 class Redo_buffer {
  public:
-  /** @param[in,out]  buffer   what is written, 512-byte blocks of redo
-  @param[in]      n_bytes  how much */
+  /** @param[in,out]  buffer   what to write: 512-byte blocks of redo
+  @param[in]      n_bytes  size in bytes */
   Redo_buffer(const unsigned char **buffer, size_t n_bytes);
 
-  /** The same for what is read. */
+  /** The same for a read. */
   Redo_buffer(unsigned char **buffer, size_t n_bytes);
 
   ~Redo_buffer();

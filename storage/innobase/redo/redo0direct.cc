@@ -11,9 +11,9 @@ Free Software Foundation. See the file LICENSE.
 /** @file redo/redo0direct.cc
 Direct I/O for the redo log: innodb_flush_method = ALL_O_DIRECT.
 
-Redo is written in blocks of 512 bytes, at any multiple of that, so that it
-takes a device whose logical block is not larger. Upstream hands over buffers
-that direct I/O does not take, such as a block on the stack. */
+Redo is written in blocks of 512 bytes, at any multiple of 512: the device's
+logical block must not be larger. InnoDB passes buffers that direct I/O does not
+accept, such as a block on the stack. */
 
 #include "univ.i"
 
@@ -38,16 +38,16 @@ namespace spw {
 
 namespace {
 
-/** The value of innodb_flush_method after upstream's last. */
+/** The value of innodb_flush_method after InnoDB's last one. */
 constexpr ulong ALL_O_DIRECT = SRV_UNIX_O_DIRECT_NO_FSYNC + 1;
 
 /** Set once, before InnoDB opens a redo log file. */
 bool s_is_direct = false;
 
-/** Try to write a block of redo at its place with direct I/O, from memory that
-is aligned to a block and no further.
-@param[in]  folder  where redo log files are
-@return 0; errno if it failed */
+/** Try to write a block of redo at its offset with direct I/O, from memory that
+is aligned to a block only.
+@param[in]  folder  folder of the redo log files
+@return 0, or errno */
 int try_direct(const std::string &folder) {
   const Scratch_file file{folder};
   if (file.error() != 0) {
@@ -74,11 +74,11 @@ bool flush_method_start(ulong *flush_method) {
   }
   *flush_method = SRV_UNIX_O_DIRECT;
   if (srv_read_only_mode) {
-    /* It opens no redo log file for direct I/O: redo_is_direct(). */
+    /* The server opens no redo log file for direct I/O: redo_is_direct(). */
     return true;
   }
 
-  /* Its folder may be a mount of its own. */
+  /* The redo log's folder can be a mount of its own. */
   const std::filesystem::path home = srv_log_group_home_dir;
   std::error_code none;
   const std::string folder =

@@ -9,8 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file redo/redo0resize.cc
-The redo log made smaller while it is filled: SET GLOBAL
-innodb_redo_log_capacity. */
+Resizing down of the redo log in use: SET GLOBAL innodb_redo_log_capacity. */
 
 #include "univ.i"
 
@@ -23,11 +22,11 @@ innodb_redo_log_capacity. */
 namespace spw {
 
 lsn_t redo_lower_capacity(lsn_t wanted) {
-  const Redo_fill fill = redo_fill();
-  /* The log writer's limit begins with the checkpoint's block. */
+  const Redo_state fill = redo_state();
+  /* The log writer's limit counts from the checkpoint's block. */
   const lsn_t checkpoint =
       ut_uint64_align_down(fill.lsn_last_checkpoint, OS_FILE_LOG_BLOCK_SIZE);
-  /* Not before the redo log has been opened. */
+  /* The redo log may not be open yet. */
   const lsn_t age =
       fill.lsn_current < checkpoint ? 0 : fill.lsn_current - checkpoint;
   return ut_uint64_align_up(redo_lowered_capacity(wanted, redo_capacity(), age),

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file redo/redo0state.cc
-How full the redo log is. */
+State of the redo log. */
 
 #include "redo/redo0state.h"
 
@@ -32,14 +32,14 @@ Redo_capacity redo_capacity() {
           .free_check_margin = log_free_check_margin(*log_sys)};
 }
 
-Redo_fill redo_fill() {
-  Redo_fill fill;
+Redo_state redo_state() {
+  Redo_state fill;
 
   if (log_sys == nullptr) {
     return fill;
   }
 
-  /* In this order none is ahead of the next. */
+  /* Invariant: none is ahead of the next, as they are read in this order. */
   fill.lsn_last_checkpoint = log_sys->last_checkpoint_lsn.load();
   fill.lsn_flushed = log_sys->flushed_to_disk_lsn.load();
   fill.lsn_current = log_get_lsn(*log_sys);

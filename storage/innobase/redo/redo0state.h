@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file redo/redo0state.h
-How full the redo log is. Any thread reads it, no latch is taken. */
+State of the redo log. Any thread reads it without a latch. */
 
 #ifndef redo0state_h
 #define redo0state_h
@@ -20,24 +20,24 @@ How full the redo log is. Any thread reads it, no latch is taken. */
 
 namespace spw {
 
-/** How full the redo log is; LSNs and bytes of LSN. All 0 before it is open. */
-struct Redo_fill {
+/** State of the redo log: LSNs and bytes of LSN. All 0 before it is open. */
+struct Redo_state {
   uint64_t lsn_current{0};
   uint64_t lsn_flushed{0};
   uint64_t lsn_last_checkpoint{0};
 
-  /** Age of the last checkpoint. */
+  /** Checkpoint age. */
   uint64_t age{0};
 
-  /** The ages at which InnoDB acts. */
+  /** The checkpoint ages at which InnoDB acts. */
   Redo_limits limits;
 };
 
-/** @return the ages in force; all 0 before the redo log is open */
+/** @return the capacity in force; all 0 before the redo log is open */
 Redo_capacity redo_capacity();
 
-/** @return how full the redo log is */
-Redo_fill redo_fill();
+/** @return the state of the redo log */
+Redo_state redo_state();
 
 }  // namespace spw
 

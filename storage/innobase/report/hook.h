@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file report/hook.h
-What upstream's files call to show our status variables, our section of SHOW
-ENGINE INNODB STATUS and our table of INFORMATION_SCHEMA. */
+The functions that InnoDB's files call to show Spillway's status variables, its
+section of SHOW ENGINE INNODB STATUS and its table of INFORMATION_SCHEMA. */
 
 #ifndef report_hook_h
 #define report_hook_h
@@ -29,10 +29,10 @@ void status_print(FILE *file);
 
 /** @return the plugin of the table
 INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES. Called while the program is
-loaded, for upstream's array of plugins. */
+loaded, for InnoDB's array of plugins. */
 [[nodiscard]] st_mysql_plugin atomic_table();
 
-/** SHOW_FUNC of our status variables: makes var an array of all of them.
+/** SHOW_FUNC of Spillway's status variables: makes var an array of all of them.
 @param[out]  var  the variable
 @return 0 */
 int show_status_variables(THD *, SHOW_VAR *var, char *);

@@ -16,6 +16,8 @@ The section FLUSHING AND STALLS of SHOW ENGINE INNODB STATUS. */
 #include <cinttypes>
 
 #include "atomic/atomic0file.h"
+#include "base/base0rate.h"
+#include "base/base0text.h"
 #include "buf0buf.h"
 #include "extend/extend0count.h"
 #include "flush/flush0cause.h"
@@ -28,25 +30,25 @@ The section FLUSHING AND STALLS of SHOW ENGINE INNODB STATUS. */
 namespace spw {
 
 static void print_redo_and_dirty_pages(FILE *file) {
-  const Redo_fill fill = redo_fill();
+  const Redo_state redo = redo_state();
   ulint n_lru;
   ulint n_free;
   ulint n_dirty;
   buf_get_total_list_len(&n_lru, &n_free, &n_dirty);
 
+  const auto text = [](uint64_t bytes) {
+    return bytes_text(static_cast<double>(bytes));
+  };
   fprintf(file,
-          "Checkpoint age %" PRIu64 ", %.1f %% of %" PRIu64
-          ", above which sync flushing %s\n"
-          "User threads wait for redo space above %" PRIu64
-          ", the log writer above %" PRIu64
-          "\n"
-          "Dirty pages %lu of %lu, %.1f %% of the buffer pool's data and free"
-          " pages\n",
-          fill.age, percent_of(fill.age, fill.limits.sync_age),
-          fill.limits.sync_age,
-          srv_flush_sync ? "begins" : "would begin: innodb_flush_sync is OFF",
-          fill.limits.max_age, fill.limits.hard_age, n_dirty, n_lru + n_free,
-          percent_of(n_dirty, n_lru + n_free));
+          "Checkpoint age %s, %.1f %% of the sync age (%s)%s\n"
+          "Sessions wait for redo space above a checkpoint age of %s, the log"
+          " writer above %s\n"
+          "Dirty pages %lu of %lu, %.1f %%\n",
+          text(redo.age).c_str(), percent_of(redo.age, redo.limits.sync_age),
+          text(redo.limits.sync_age).c_str(),
+          srv_flush_sync ? "" : "; innodb_flush_sync = OFF: no sync flushing",
+          text(redo.limits.max_age).c_str(), text(redo.limits.hard_age).c_str(),
+          n_dirty, n_lru + n_free, percent_of(n_dirty, n_lru + n_free));
 }
 
 void status_print(FILE *file) {

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file report/report0status.cc
-Our status variables, Innodb_*. */
+Spillway's status variables, Innodb_*. */
 
 #include "univ.i"
 
@@ -30,7 +30,7 @@ Our status variables, Innodb_*. */
 
 namespace spw {
 
-/** What the status variables show of one kind of stall. */
+/** Values of the status variables of one kind of stall. */
 struct Stall_values {
   uint64_t count;
   uint64_t waiting;
@@ -43,22 +43,23 @@ struct Stall_values {
   uint64_t since_last_s;
 };
 
-/** What the status variables show. */
+/** Values of the status variables. */
 struct Status_values {
   Aio_stats aio_read;
   Aio_stats aio_write;
   Atomic_stats atomic;
-  Redo_fill redo;
+  Redo_state redo;
   Stall_values stalls[static_cast<size_t>(Stall::N)];
   Extend_work extended[static_cast<size_t>(Extender::N)];
-  uint64_t extend_ahead_no_room;
-  uint64_t extend_rest_us;
+  uint64_t extend_ahead_no_space;
+  uint64_t extend_pause_us;
   Ahead_flush_stats ahead_flush;
+  const char *throttle_state;
   Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
   uint64_t flush_list_batches;
 };
 
-/** The values that SHOW GLOBAL STATUS read last. The server reads status
+/** The values that the last SHOW GLOBAL STATUS read. The server reads status
 variables under LOCK_status, so that one thread at a time writes and reads. */
 static Status_values s_values;
 
@@ -85,15 +86,25 @@ static Status_values s_values;
       SPW_STATUS("stall_" name "_waiting",                                     \
                  stalls[size_t(Stall::kind)].waiting)
 
-#define SPW_AHEAD(name, reason)          \
-  SPW_STATUS("ahead_flush_rounds_" name, \
-             ahead_flush.rounds[size_t(Flush_reason::reason)])
+#define SPW_TEXT(name, field)                                       \
+  {                                                                 \
+    name, reinterpret_cast<char *>(&s_values.field), SHOW_CHAR_PTR, \
+        SHOW_SCOPE_GLOBAL                                           \
+  }
 
-#define SPW_ATOMIC(name, means)                          \
-  SPW_STATUS("atomic_write_files_" name,                 \
-             atomic.files[size_t(Atomic_means::means)]), \
-      SPW_STATUS("atomic_write_pages_" name,             \
-                 atomic.pages[size_t(Atomic_means::means)])
+#define SPW_ROUNDS(name, trigger)        \
+  SPW_STATUS("ahead_flush_rounds_" name, \
+             ahead_flush.rounds[size_t(Flush_trigger::trigger)])
+
+#define SPW_LIMITED(name, limit)                 \
+  SPW_STATUS("ahead_flush_rounds_limited_" name, \
+             ahead_flush.limited[size_t(Flush_limit::limit)])
+
+#define SPW_ATOMIC(name, method)                           \
+  SPW_STATUS("atomic_write_files_" name,                   \
+             atomic.files[size_t(Atomic_method::method)]), \
+      SPW_STATUS("atomic_write_pages_" name,               \
+                 atomic.pages[size_t(Atomic_method::method)])
 
 #define SPW_FLUSHED(name, cause)                           \
   SPW_STATUS("buffer_pool_flush_" name "_batches",         \
@@ -107,7 +118,7 @@ static Status_values s_values;
       SPW_STATUS(name "_time_us",                                            \
                  extended[size_t(Extender::extender)].time_us)
 
-/** The variables; the server puts "Innodb_" ahead of each name. */
+/** The variables. The server prefixes each name with "Innodb_". */
 static SHOW_VAR s_variables[] = {
 #include "report/report0status.inc"
     {nullptr, nullptr, SHOW_LONG, SHOW_SCOPE_GLOBAL}};
@@ -130,16 +141,18 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
   s_values.aio_read = aio_stats(Aio_kind::READ);
   s_values.aio_write = aio_stats(Aio_kind::WRITE);
   s_values.atomic = atomic_stats();
-  s_values.redo = redo_fill();
+  s_values.redo = redo_state();
   for (size_t i = 0; i < std::size(s_values.stalls); ++i) {
     s_values.stalls[i] = stall_values(static_cast<Stall>(i));
   }
   for (size_t i = 0; i < std::size(s_values.extended); ++i) {
     s_values.extended[i] = extend_work(static_cast<Extender>(i));
   }
-  s_values.extend_ahead_no_room = extend_ahead_no_room();
-  s_values.extend_rest_us = extend_rest_us();
+  s_values.extend_ahead_no_space = extend_ahead_no_space();
+  s_values.extend_pause_us = extend_pause_us();
   s_values.ahead_flush = ahead_flush_stats();
+  s_values.throttle_state =
+      throttle_state_name(s_values.ahead_flush.throttle_state);
   for (size_t i = 0; i < std::size(s_values.flushed); ++i) {
     s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
   }

@@ -9,9 +9,9 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file report/report0table.cc
-INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES: how each open data file's pages
-are made whole. The server enters it in the data dictionary when it starts, and
-removes it when it starts without this plugin, as stock does. */
+INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES: the torn-page protection of each
+open data file. The server enters the table in the data dictionary at startup,
+and removes it when it starts without this plugin, as stock does. */
 
 #include "univ.i"
 
@@ -30,12 +30,12 @@ namespace spw {
 
 namespace {
 
-/** The columns, in their order. */
-enum Column { SPACE, PATH, PAGE_BYTES, MEANS, REASON };
+/** The columns, in this order. */
+enum Column { SPACE, PATH, PAGE_BYTES, METHOD, REASON };
 
-/** As others of InnoDB's have for a path. */
+/** Width of a path as in InnoDB's other tables. */
 constexpr uint PATH_CHARACTERS = OS_FILE_MAX_PATH + 1;
-constexpr uint MEANS_CHARACTERS = 16;
+constexpr uint METHOD_CHARACTERS = 16;
 constexpr uint REASON_CHARACTERS = 256;
 
 ST_FIELD_INFO s_columns[] = {
@@ -44,7 +44,7 @@ ST_FIELD_INFO s_columns[] = {
     {"PATH", PATH_CHARACTERS, MYSQL_TYPE_STRING, 0, 0, "", 0},
     {"PAGE_BYTES", MY_INT32_NUM_DECIMAL_DIGITS, MYSQL_TYPE_LONG, 0,
      MY_I_S_UNSIGNED, "", 0},
-    {"MEANS", MEANS_CHARACTERS, MYSQL_TYPE_STRING, 0, 0, "", 0},
+    {"METHOD", METHOD_CHARACTERS, MYSQL_TYPE_STRING, 0, 0, "", 0},
     {"REASON", REASON_CHARACTERS, MYSQL_TYPE_STRING, 0, 0, "", 0},
     {nullptr, 0, MYSQL_TYPE_NULL, 0, 0, nullptr, 0}};
 
@@ -52,11 +52,11 @@ void store(Field *field, const std::string &text) {
   field->store(text.c_str(), text.size(), system_charset_info);
 }
 
-/** Fill the table, for who has the privilege PROCESS.
+/** Fill the table, if the session has the privilege PROCESS.
 @param[in]      thd     the session
 @param[in,out]  tables  the table
-@return 0; 1 if the server has no room for a row. It says so, as it does where
-the privilege is missing */
+@return 0; 1 if the server has no space for a row. The server reports that, and
+a missing privilege. */
 int fill(THD *thd, Table_ref *tables, Item *) {
   if (check_global_access(thd, PROCESS_ACL)) {
     return 0;
@@ -66,7 +66,7 @@ int fill(THD *thd, Table_ref *tables, Item *) {
     fields[SPACE]->store(file.space_id, true);
     store(fields[PATH], file.path);
     fields[PAGE_BYTES]->store(file.page_bytes, true);
-    store(fields[MEANS], file.means);
+    store(fields[METHOD], file.method);
     store(fields[REASON], file.reason);
     if (schema_table_store_record(thd, tables->table)) {
       return 1;
@@ -92,7 +92,7 @@ st_mysql_plugin atomic_table() {
           &s_interface,
           "INNODB_ATOMIC_WRITE_FILES",
           "Spillway",
-          "How data files' pages are made whole",
+          "Torn-page protection of data files",
           PLUGIN_LICENSE_GPL,
           start,
           nullptr,

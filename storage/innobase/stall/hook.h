@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file stall/hook.h
-What upstream's files call of the counters of stalls: stall0stall.cc. */
+Stalls: the functions that InnoDB's files call. They are in stall0stall.cc. */
 
 #ifndef stall_hook_h
 #define stall_hook_h
@@ -18,47 +18,48 @@ What upstream's files call of the counters of stalls: stall0stall.cc. */
 
 namespace spw {
 
-/** What a thread can wait for; each is counted by itself. */
+/** Kinds of stalls. Each has its own counters. */
 enum class Stall {
-  /** A user thread, for a checkpoint that makes room in the redo log. */
+  /** A user thread waits for a checkpoint that reclaims redo space. */
   REDO_SPACE,
-  /** The log writer, for the same: what was written has reached the end. */
+  /** The log writer waits for the same: it has reached the end of the redo
+  space. */
   LOG_WRITER,
-  /** A user thread, for room in the log buffer. */
+  /** A user thread waits for space in the log buffer. */
   LOG_BUFFER,
-  /** A thread that needs a page of the buffer pool and finds none free. */
+  /** A thread needs a page of the buffer pool, and none is free. */
   FREE_PAGE,
-  /** A thread that starts an asynchronous read, for a slot. */
+  /** A thread that starts an asynchronous read waits for a slot. */
   AIO_READ,
   /** The same for a write. */
   AIO_WRITE,
-  /** A thread that extends a data file. */
+  /** A thread extends a data file, or waits until another thread has. */
   FILE_EXTEND,
-  /** A thread, for another one that extends a file. */
+  /** A thread waits for a latch whose holder extends a data file. */
   FILE_EXTEND_OTHERS,
-  /** A thread that writes pages, for room in the doublewrite buffer. */
+  /** A thread that writes pages waits for space in the doublewrite buffer. */
   DOUBLEWRITE,
-  /** No wait: the page cleaners flush at any price, as redo space is about to
+  /** Not a wait: the page cleaners do sync flushing, as redo space is about to
   run out. */
   SYNC_FLUSH,
   N
 };
 
-/** Note that a thread begins to wait. Any latch may be held.
-@param[in]  kind  what for
+/** A thread begins to wait. It may hold any latch.
+@param[in]  kind  the kind of stall
 @return the time */
 std::chrono::steady_clock::time_point stall_begin(Stall kind);
 
-/** Note that it waits no longer. Any latch may be held: nothing is written.
-@param[in]  kind   what for
-@param[in]  start  what stall_begin() returned */
+/** A thread's wait ends. It may hold any latch: nothing is written.
+@param[in]  kind   the kind of stall
+@param[in]  start  the result of stall_begin() */
 void stall_end(Stall kind, std::chrono::steady_clock::time_point start);
 
-/** Times one wait of this thread. A thread that does not come to wait pays for
-a store and a branch. */
+/** Times one wait of this thread. A thread that does not wait pays for a store
+and a branch. */
 class Stall_timer {
  public:
-  /** @param[in]  kind  what the thread may have to wait for */
+  /** @param[in]  kind  the stall that is possible */
   explicit Stall_timer(Stall kind) : m_kind(kind) {}
 
   ~Stall_timer() { end(); }
@@ -66,14 +67,14 @@ class Stall_timer {
   Stall_timer(const Stall_timer &) = delete;
   Stall_timer &operator=(const Stall_timer &) = delete;
 
-  /** The thread begins to wait, unless it does already. */
+  /** The thread begins to wait, unless it waits already. */
   void begin() {
     if (m_start == NOT_WAITING) {
       m_start = stall_begin(m_kind);
     }
   }
 
-  /** The thread waits no longer, if it did. */
+  /** The wait ends, if the thread waits. */
   void end() {
     if (m_start != NOT_WAITING) {
       stall_end(m_kind, m_start);
@@ -88,19 +89,19 @@ class Stall_timer {
   std::chrono::steady_clock::time_point m_start{NOT_WAITING};
 };
 
-/** Times one wait of this thread, from here on to the end of the scope. */
+/** Times one wait of this thread, from here to the end of the scope. */
 class Stall_wait {
  public:
-  /** @param[in]  kind  what the thread waits for */
+  /** @param[in]  kind  the kind of stall */
   explicit Stall_wait(Stall kind) : m_timer(kind) { m_timer.begin(); }
 
  private:
   Stall_timer m_timer;
 };
 
-/** Write to the error log about stalls longer than
-innodb_stall_log_threshold_ms, if there were any and it is time. Called about
-once a second, by one thread, that holds no latch. */
+/** Write stalls longer than innodb_stall_log_threshold_ms to the error log, if
+there were any and it is time. Called about once a second, by one thread, which
+holds no latch. */
 void stall_log();
 
 }  // namespace spw

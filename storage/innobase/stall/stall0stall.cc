@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file stall/stall0stall.cc
-Counts stalls, prints them, and writes of long stalls to the error log. */
+Counts stalls, prints them, and writes long ones to the error log. */
 
 #include "stall/stall0stall.h"
 
@@ -30,11 +30,11 @@ using std::chrono::steady_clock;
 
 ulong stall_log_threshold_ms = 0;
 
-/** The waits for each thing, on cache lines of their own. */
+/** Statistics of each kind of stall, on cache lines of their own. */
 static ut::Cacheline_padded<Stall_stats>
     s_stalls[static_cast<size_t>(Stall::N)];
 
-/** How a stall is called in what is printed. */
+/** Names of a stall in printed text. */
 struct Stall_names {
   Stall kind;
 
@@ -65,7 +65,7 @@ static_assert(std::size(s_stall_names) == static_cast<size_t>(Stall::N),
 static const steady_clock::time_point s_start = steady_clock::now();
 
 /** @param[in]  time  a time
-@return it, in microseconds of the steady clock */
+@return the time in microseconds of the steady clock */
 static uint64_t to_us(steady_clock::time_point time) {
   return duration_cast<microseconds>(time.time_since_epoch()).count();
 }

@@ -9,9 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file stall/stall0stall.h
-What is known of stalls, and the variable that sets what goes to the error log.
-All counters begin at the start of the server; any thread reads them, no latch
-is taken. */
+Statistics of stalls, and the variable that selects those for the error log. All
+counters begin at server start. Any thread reads them without a latch. */
 
 #ifndef stall0stall_h
 #define stall0stall_h
@@ -24,17 +23,16 @@ is taken. */
 
 namespace spw {
 
-/** innodb_stall_log_threshold_ms: stalls longer than this, in milliseconds, are
-written to the error log; 0 for none. Changed at run time without a latch. */
+/** innodb_stall_log_threshold_ms: stalls longer than this are written to the
+error log: milliseconds; 0: none is. Changed at run time without a latch. */
 extern unsigned long stall_log_threshold_ms;
 
-/** @param[in]  kind  what was waited for
-@return the waits for it */
+/** @param[in]  kind  the kind of stall
+@return its statistics */
 Stall_summary stall_summary(Stall kind);
 
-/** @param[in]  summary  the waits for one thing
-@return seconds since the last one has ended; since the server started, if none
-has */
+/** @param[in]  summary  statistics of one kind of stall
+@return seconds since the last stall ended, or since server start if none has */
 uint64_t stall_since_last_s(const Stall_summary &summary);
 
 /** Print the table of stalls of SHOW ENGINE INNODB STATUS.

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file throttle/hook.h
-What upstream's files call of the throttle of sessions that change rows:
-throttle0session.cc. */
+Hook interface for upstream's files: the write throttle (throttle0session.cc).
+*/
 
 #ifndef throttle_hook_h
 #define throttle_hook_h
@@ -20,20 +20,20 @@ struct trx_t;
 
 namespace spw {
 
-/** A statement is about to use a table, and may change rows of it: if its
-transaction has changed and locked none, wait until the redo log may be filled
-further, see innodb_ahead_flushing_max_delay_us. No latch is held. Changes of
-the schema mysql and of temporary tables do not wait, nor do statements that
-lock whole tables.
+/** Delay a statement that is about to use a table, and may change rows of it,
+until more redo may be generated (innodb_ahead_flushing_max_delay_us). It is
+delayed only if its transaction has changed and locked no rows. Not delayed:
+changes of the schema mysql and of temporary tables, and statements that lock
+whole tables. The caller holds no latch.
 @param[in]  trx    the transaction
 @param[in]  table  the table */
-void redo_delay_statement(const trx_t *trx, const dict_table_t *table);
+void throttle_statement(const trx_t *trx, const dict_table_t *table);
 
-/** A row is about to be inserted, updated or deleted for a user, and no latch
-is held: the same, where the transaction changes many.
-@param[in,out]  trx    the transaction; leaves InnoDB (srv0conc.h) if it waits
+/** Delay the insert, update or delete of a row for a user, if the transaction
+changes many rows. The caller holds no latch.
+@param[in,out]  trx    the transaction; leaves InnoDB (srv0conc.h) meanwhile
 @param[in]      table  the table */
-void redo_delay_change(trx_t *trx, const dict_table_t *table);
+void throttle_row_change(trx_t *trx, const dict_table_t *table);
 
 }  // namespace spw
 

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file throttle/throttle0session.h
-The variables that the throttle of sessions reads, what it is told, and what it
-reports. The variables are changed at run time without a latch. */
+Variables, input and statistics of the write throttle. The variables are changed
+at run time without a latch. */
 
 #ifndef throttle0session_h
 #define throttle0session_h
@@ -22,27 +22,27 @@ namespace spw {
 /** innodb_ahead_flushing. */
 extern bool ahead_flushing;
 
-/** innodb_ahead_flushing_age_pct: percent of the age of sync flushing. */
+/** innodb_ahead_flushing_age_pct: percent of the sync age. */
 extern double ahead_flushing_age_pct;
 
-/** innodb_ahead_flushing_max_delay_us: microseconds; 0 if nobody is delayed. */
+/** innodb_ahead_flushing_max_delay_us: microseconds; 0 delays no session. */
 extern unsigned long ahead_flushing_max_delay_us;
 
-/** What writers have been held back by. */
-struct Redo_delays {
+/** Row changes and delays since the server started; sessions delayed now. */
+struct Throttle_stats {
   uint64_t n_changes;
   uint64_t n_delays;
   uint64_t delay_us;
   uint64_t n_waiting;
 };
 
-/** @return what writers have been held back by. Any thread, no latch. */
-Redo_delays redo_delays();
+/** @return the statistics. Any thread, no latch. */
+Throttle_stats throttle_stats();
 
-/** From now on each change of a row takes a turn. Called by the page cleaners'
+/** From now on each row change reserves this time. Called by the page cleaners'
 coordinator.
-@param[in]  turn_us  microseconds; 0 for no limit */
-void redo_set_turn(double turn_us);
+@param[in]  change_cost_us  microseconds; 0 for no limit */
+void throttle_set_cost(double change_cost_us);
 
 }  // namespace spw
 

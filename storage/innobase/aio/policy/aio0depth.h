@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/policy/aio0depth.h
-How many asynchronous I/Os each I/O thread may have pending. */
+Decides how many asynchronous I/Os each I/O thread may have pending. */
 
 #ifndef aio0depth_h
 #define aio0depth_h
@@ -18,51 +18,52 @@ How many asynchronous I/Os each I/O thread may have pending. */
 
 namespace spw {
 
-/** Bounds and step of innodb_aio_pending_ios_per_thread. Source of the range:
-docs/origins.md, 3; the default is the constant that it replaces,
-8 * OS_AIO_N_PENDING_IOS_PER_THREAD. */
+/** Range and step of innodb_aio_pending_ios_per_thread. Source of the range:
+docs/origins.md, 3. The default is the constant that it replaces, 8 *
+OS_AIO_N_PENDING_IOS_PER_THREAD. */
 constexpr uint32_t AIO_DEPTH_MIN = 32;
 constexpr uint32_t AIO_DEPTH_MAX = 4096;
 constexpr uint32_t AIO_DEPTH_STEP = 32;
 constexpr uint32_t AIO_DEPTH_DEFAULT = 256;
 
-/** Most completions that one io_getevents() call asks for. A thread that finds
-more of them calls again. It is the depth of stock, so that the cost of a call
-(the array of events is cleared before it) does not grow with the depth. */
+/** Max number of completions that one io_getevents() call asks for. A thread
+with more of them calls again. It is the depth of stock, so that the cost of a
+call does not grow with the depth: the array of events is cleared before each
+call. */
 constexpr uint32_t AIO_REAP_MAX = AIO_DEPTH_DEFAULT;
 
-/** What decide_aio_depth() decides on. */
+/** Input of decide_aio_depth(). */
 struct Aio_depth_input {
   /** innodb_aio_pending_ios_per_thread: AIO_DEPTH_MIN to AIO_DEPTH_MAX. */
   uint64_t asked;
 
-  /** Number of AIO contexts, one for each I/O thread: 1 or more. */
+  /** Number of AIO contexts, one per I/O thread: 1 or more. */
   uint64_t n_contexts;
 
-  /** fs.aio-max-nr: the number of requests for which the kernel lets all
-  contexts of all processes reserve room. */
+  /** fs.aio-max-nr: max number of requests that all contexts of all processes
+  can reserve. */
   uint64_t system_limit;
 
-  /** fs.aio-nr: the number reserved at this time. */
+  /** fs.aio-nr: the number reserved now. */
   uint64_t system_used;
 };
 
-/** Why the depth is what it is. */
+/** Reason for the depth. */
 enum class Aio_depth_reason {
-  /** There is room for what was asked for. */
+  /** The requested depth fits. */
   AS_ASKED,
-  /** The depth is the largest for which there is room. */
+  /** The depth is the largest that fits. */
   LOWERED_TO_FIT,
-  /** There is no room even for AIO_DEPTH_MIN. */
+  /** Not even AIO_DEPTH_MIN fits. */
   NO_ROOM
 };
 
-/** What decide_aio_depth() says. */
+/** Result of decide_aio_depth(). */
 struct Aio_depth_output {
   /** Pending I/Os per thread; 0 with NO_ROOM. */
   uint64_t depth;
 
-  /** Number of requests that what was asked for has to reserve. */
+  /** Number of requests to reserve for the requested depth. */
   uint64_t needed;
 
   /** Number of requests that can still be reserved. */
@@ -73,10 +74,11 @@ struct Aio_depth_output {
 
 /** Decide how many I/Os each thread may have pending.
 
-The kernel counts, for each context, the number that io_setup() was called with
-(io_setup(2); Documentation/admin-guide/sysctl/fs.rst, "aio-nr & aio-max-nr").
+The kernel counts, for each context, the number that io_setup() was called with.
+Source: io_setup(2); Documentation/admin-guide/sysctl/fs.rst, "aio-nr &
+aio-max-nr".
 
-@param[in]  input  what was asked for, and what the kernel has
+@param[in]  input  the requested depth, and the kernel's figures
 @return the depth and the reason for it */
 constexpr Aio_depth_output decide_aio_depth(const Aio_depth_input &input) {
   Aio_depth_output output{};
@@ -99,9 +101,9 @@ constexpr Aio_depth_output decide_aio_depth(const Aio_depth_input &input) {
   return output;
 }
 
-/** @param[in]  input  what was asked for, and what the kernel has
-@return whether the depth would be larger if other processes gave back what they
-have reserved: then it is worth waiting for them */
+/** @param[in]  input  the requested depth, and the kernel's figures
+@return whether the depth would be larger if other processes released their
+requests: then it is worth waiting for them */
 constexpr bool aio_depth_can_grow(const Aio_depth_input &input) {
   Aio_depth_input alone = input;
   alone.system_used = 0;
@@ -109,7 +111,7 @@ constexpr bool aio_depth_can_grow(const Aio_depth_input &input) {
 }
 
 /** The depth to try after io_setup() failed for a reason that the kernel's
-figures do not explain: half as much, since the limit is not known.
+figures do not explain: half as much, since the limit is unknown.
 @param[in]  failed  the depth that failed, a multiple of AIO_DEPTH_STEP
 @return a multiple of AIO_DEPTH_STEP; 0 if there is no smaller depth */
 constexpr uint64_t halve_aio_depth(uint64_t failed) {

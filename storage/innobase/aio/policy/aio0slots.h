@@ -9,27 +9,26 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/policy/aio0slots.h
-Which slot of an AIO array the next request takes, and which completed request
-an I/O thread handles next, both in constant time.
+Chooses the slot of an AIO array for the next request, and the completed request
+that an I/O thread handles next. Both take constant time.
 
 An AIO array is divided into segments of equal size, one for each I/O thread.
 Slot number p belongs to segment p / slots_per_segment.
 
- A) A request takes a slot of the segment that the last request went to, as long
-    as nothing of that segment is in use: at low concurrency one thread stays
-    hot and the others sleep.
+ A) A request takes a slot of the segment that the last request used, as long as
+    no slot of that segment is in use: at low concurrency one thread stays busy
+    and the others sleep.
  B) Otherwise it takes a slot of the next segment, in cyclic order, that has a
     free one: concurrent requests are spread evenly over the threads.
- C) Within a segment the slot that was given back last is taken first: the
-    number of slots that are touched, and with it the part of the array that has
-    to be in the CPU's caches, follows the requests in flight and not the depth
-    of the array.
+ C) Within a segment the slot that was released last is taken first. The number
+    of slots in use over time, and so the part of the array that has to be in
+    the CPU's caches, follows the requests in flight, not the depth.
  D) Completed requests of a segment are handled in the order in which the kernel
     reported them.
 
-Source of the rules: A and B keep what stock 9.7's AIO::reserve_slot() does by
-scanning; C is what makes a deep array cost no more than a shallow one; D needs
-no scan of the segment. */
+Source: A and B are the rules of stock 9.7's AIO::reserve_slot(), which scans. C
+makes a deep array cost as little as a shallow one. D needs no scan of the
+segment. */
 
 #ifndef aio0slots_h
 #define aio0slots_h
@@ -42,20 +41,20 @@ no scan of the segment. */
 
 namespace spw {
 
-/** The free slots of one AIO array and the completed ones of each segment.
+/** The free slots of one AIO array, and the completed ones of each segment.
 
-The free slots (take(), give(), n_used()) are protected by the caller's mutex
-for the array. The completed slots of a segment belong to the one thread that
-serves the segment, and need no protection. */
+The caller's mutex for the array protects the free slots (take(), give(),
+n_used()). The completed slots of a segment belong to the I/O thread that serves
+the segment, and need no protection. */
 class Aio_slots {
  public:
-  /** Most segments an array can have: one bit each in a word. The limit of
-  innodb_read_io_threads and innodb_write_io_threads is 64, too. */
+  /** Max number of segments: one bit each in a word. innodb_read_io_threads and
+  innodb_write_io_threads have the same maximum, 64. */
   static constexpr uint32_t MAX_SEGMENTS = 64;
 
   /** All slots are free at first.
   @param[in]  n_segments         number of segments, 1 to MAX_SEGMENTS
-  @param[in]  slots_per_segment  slots in each, 1 or more */
+  @param[in]  slots_per_segment  slots per segment, 1 or more */
   Aio_slots(uint32_t n_segments, uint32_t slots_per_segment)
       : m_n_segments(n_segments),
         m_slots_per_segment(slots_per_segment),
@@ -79,10 +78,10 @@ class Aio_slots {
     }
   }
 
-  /** @return whether there is a free slot */
+  /** @return whether a slot is free */
   bool has_free() const { return m_has_free != 0; }
 
-  /** Take a free slot. There must be one.
+  /** Take a free slot. Precondition: has_free().
   @return number of the slot */
   uint32_t take() {
     assert(has_free());
@@ -102,7 +101,7 @@ class Aio_slots {
     return slot;
   }
 
-  /** Give back a slot that take() returned.
+  /** Release a slot that take() returned.
   @param[in]  slot  number of the slot */
   void give(uint32_t slot) {
     const uint32_t segment = slot / m_slots_per_segment;
@@ -114,16 +113,16 @@ class Aio_slots {
     m_has_free |= uint64_t{1} << segment;
   }
 
-  /** Note that the kernel has reported a slot's request as done. To be called
-  by the segment's own thread.
+  /** Record that the kernel has completed a slot's request. Called by the
+  segment's own thread.
   @param[in]  segment  the segment
   @param[in]  slot     number of a slot in this segment */
   void push_completed(uint32_t segment, uint32_t slot) {
     m_completed[segment].slots.push_back(slot);
   }
 
-  /** Take the completed slot that was reported first. To be called by the
-  segment's own thread.
+  /** Take the completed slot that was reported first. Called by the segment's
+  own thread.
   @param[in]   segment  the segment
   @param[out]  slot     number of the slot
   @return true if there was one */
@@ -137,7 +136,7 @@ class Aio_slots {
     *slot = completed.slots[completed.next++];
 
     if (completed.next == completed.slots.size()) {
-      /* The capacity stays: there is no allocation in a steady state. */
+      /* The capacity stays: no allocations in a steady state. */
       completed.slots.clear();
       completed.next = 0;
     }
@@ -146,7 +145,7 @@ class Aio_slots {
   }
 
   /** @param[in]  segment  the segment
-  @return number of slots of this segment that are in use */
+  @return number of its slots that are in use */
   uint32_t n_used(uint32_t segment) const {
     return m_slots_per_segment - m_n_free[segment];
   }
@@ -157,23 +156,23 @@ class Aio_slots {
 
  private:
   /** @param[in]  segment  a segment
-  @return the first segment after this one, in cyclic order, that has a free
-  slot; the segment itself comes last */
+  @return the next segment in cyclic order that has a free slot; the segment
+  itself comes last */
   uint32_t next_with_free(uint32_t segment) const {
-    /* Bits segment+1.. first, then the rest; shifting by 64 is undefined. */
+    /* Bits segment+1.. first, then the others. A shift by 64 is undefined. */
     const uint64_t after =
         segment == 63 ? 0 : m_has_free & (~uint64_t{0} << (segment + 1));
     return static_cast<uint32_t>(
         std::countr_zero(after != 0 ? after : m_has_free));
   }
 
-  /** The completed slots of one segment. Each on its own cache line: the
+  /** The completed slots of one segment, on a cache line of their own: the
   threads of two segments work at the same time. */
   struct alignas(64) Completed {
-    /** The slots, in the order of completion. */
+    /** Slots in the order of completion. */
     std::vector<uint32_t> slots;
 
-    /** Position of the next one to handle. */
+    /** Index of the next one to handle. */
     size_t next{0};
   };
 
@@ -181,14 +180,14 @@ class Aio_slots {
 
   const uint32_t m_slots_per_segment;
 
-  /** Bit s is set if and only if segment s has a free slot. */
+  /** Invariant: bit s is set if and only if segment s has a free slot. */
   uint64_t m_has_free;
 
-  /** The segment of the slot taken last. */
+  /** Segment of the slot taken last. */
   uint32_t m_segment;
 
-  /** A stack of free slots for each segment: that of segment s begins at
-  s * m_slots_per_segment and holds m_n_free[s] slots. */
+  /** A stack of free slots for each segment. That of segment s begins at s *
+  m_slots_per_segment and holds m_n_free[s] slots. */
   std::vector<uint32_t> m_free;
 
   std::vector<uint32_t> m_n_free;

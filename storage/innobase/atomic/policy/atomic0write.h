@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file atomic/policy/atomic0write.h
-Whether a data file's pages are written without the doublewrite buffer, and what
-makes that safe. */
+Which data files bypass the doublewrite buffer, and the method that protects
+their pages from being torn. */
 
 #ifndef atomic0write_h
 #define atomic0write_h
@@ -22,176 +22,174 @@ namespace spw {
 
 /** innodb_use_atomic_writes. */
 enum class Atomic_writes : uint32_t {
-  /** All files use the doublewrite buffer, as upstream. */
+  /** All files use the doublewrite buffer, as in stock MySQL. */
   OFF,
-  /** All files are written without; a file that cannot be is an error. */
+  /** All files bypass it; a file that cannot is an error. */
   ON,
-  /** Each file that can, as fast or faster, is written without. */
+  /** A file bypasses it if it can, and if that is no slower. */
   AUTO
 };
 
-/** What makes a page write whole: after a power cut the page is as before or as
-written. In the order in which they are chosen, but for RWF_COPY, the last. */
-enum class Atomic_means : uint8_t {
+/** The method by which a page is written atomically: after a power cut the page
+has its old or its new content. In order of preference, except RWF_COPY, which
+is the last choice. */
+enum class Atomic_method : uint8_t {
   NONE,
-  /** The file system's promise for this file, asked for by directFS's ioctl
-  (as MariaDB 10.0 did). */
+  /** directFS's ioctl: the file system promises atomic writes for the file. The
+  same ioctl as in MariaDB 10.0. */
   IOCTL,
-  /** Untorn writes, RWF_ATOMIC of pwritev2(2), that the device makes whole. */
+  /** Untorn writes, RWF_ATOMIC of pwritev2(2): the device writes atomically. */
   RWF,
-  /** RWF_ATOMIC that the file system makes whole by copy on write. */
+  /** RWF_ATOMIC: the file system writes atomically by copy on write. */
   RWF_COPY,
-  /** The page is not larger than a block that the file system writes through
-  its journal, without being asked. */
+  /** The page fits into a block that the file system always writes through its
+  journal. */
   FILE_SYSTEM,
-  /** The page is not larger than what the device writes as a whole. */
+  /** The page fits into a sector, which the device writes atomically. */
   SECTOR,
   N
 };
 
-/** What was found out about a file by trying, or by asking the kernel. */
-struct Atomic_findings {
-  /** The file is open for direct I/O, and the kernel does not say that it
-  writes through the page cache nevertheless, which can split a page. */
+/** What a file's storage supports, as tried or as the kernel reports it. */
+struct Storage_capabilities {
+  /** The file is open for direct I/O, and the kernel does not report that it
+  uses the page cache nevertheless, which can split a page. */
   bool is_direct;
 
-  /** The kernel says that the file has direct I/O: statx(2), STATX_DIOALIGN. */
+  /** The kernel confirms direct I/O for the file: statx(2), STATX_DIOALIGN. */
   bool direct_is_confirmed;
 
   /** directFS's ioctl succeeded on this file. */
   bool ioctl_succeeds;
 
-  /** statx(2): stx_atomic_write_unit_min and _max, in bytes; 0 if there are
-  none. The mask's bit says nothing: ext4 sets it with 0 and 0. */
+  /** statx(2): stx_atomic_write_unit_min and _max, in bytes; 0 without untorn
+  writes. The bit in the mask proves nothing: ext4 sets it with units of 0. */
   uint32_t unit_min_bytes;
   uint32_t unit_max_bytes;
 
-  /** statx(2): stx_atomic_write_unit_max_opt, in bytes: up to here the device
-  does it and no copy is made; 0 is the same as the largest, or unknown. */
+  /** statx(2): stx_atomic_write_unit_max_opt, in bytes: up to this size the
+  device writes atomically, and the file system makes no copy. 0 means that it
+  is unknown or equal to unit_max_bytes. */
   uint32_t unit_max_opt_bytes;
 
-  /** The block queue's atomic_write_unit_max_bytes: what the device below
-  writes as a whole; 0 if it does not promise any, or pages do not lie as it
-  needs. */
+  /** atomic_write_unit_max_bytes of the block queue: what the device writes
+  atomically. 0 if the device promises nothing, or if its partition is not
+  aligned to the page size. */
   uint32_t device_max_bytes;
 
-  /** A page was written with RWF_ATOMIC to a scratch file in that file system:
-  0; errno if it was not, of any step. Only tried where the units say that it
-  can be; 0 elsewhere. */
+  /** Result of writing a page with RWF_ATOMIC to a scratch file on the file
+  system: 0, or errno of the step that failed. Also 0 if not tried, because the
+  units exclude the page size. */
   int rwf_error;
 
-  /** The largest write that the file system makes whole without being asked, in
-  bytes; 0 if it makes none. */
+  /** The largest write that the file system makes atomic by default, in bytes;
+  0 if none. */
   uint32_t file_system_bytes;
 
-  /** What the device, and each below it, writes as a whole: the smallest
+  /** What the device and every device below it write atomically: the smallest
   logical block size, in bytes; 0 if one is not known. */
   uint32_t sector_bytes;
 
-  /** Each of these devices has a driver that writes a sector as a whole to the
-  medium, and not through a page cache of its own or of another machine. */
+  /** The drivers of all these devices write a sector atomically to the medium,
+  and not through a page cache, here or on another machine. */
   bool sector_is_trusted;
 
-  /** The device could not be examined: errno, as for want of descriptors. 0 if
-  it could be. */
+  /** errno if the device could not be examined, for example for lack of file
+  descriptors; else 0. */
   int error;
 };
 
-/** What decide_atomic_means() decides on. */
+/** Input of choose_atomic_method(). */
 struct Atomic_input {
   Atomic_writes setting;
 
-  /** innodb_use_atomic_writes_fs: what is whole without being asked for, and
-  cannot be verified, is good enough: a file system's journal, and the sector of
-  a device whose driver is not trusted. */
+  /** innodb_use_atomic_writes_fs: accept what the server cannot verify: a file
+  system's journal, and the sector of a device whose driver is not trusted. */
   bool file_system_is_enough;
 
-  /** The file's pages, in bytes: a power of 2, 1,024 to 65,536. */
+  /** The file's page size, in bytes: a power of 2 from 1,024 to 65,536. */
   uint32_t page_bytes;
 
   /** innodb_use_native_aio is in effect: each page is a write of its own.
-  Simulated AIO writes pages that are side by side in one. */
+  Simulated AIO combines adjacent pages into one write. */
   bool is_native_aio;
 
-  /** The file is synced when pages have been written to it, ahead of the
-  checkpoint. With innodb_flush_method = O_DIRECT_NO_FSYNC it is not. */
+  /** InnoDB syncs the file after it has written pages and before the
+  checkpoint. False with innodb_flush_method = O_DIRECT_NO_FSYNC and nosync. */
   bool is_synced;
 
-  Atomic_findings found;
+  Storage_capabilities found;
 };
 
-/** Why a file is written as it is. */
+/** Why a file has its method, or none. */
 enum class Atomic_reason : uint8_t {
   /** innodb_use_atomic_writes is OFF. */
   OFF,
-  /** Pages are written whole, by the means that the output names. */
+  /** Pages are written atomically, by the method in the output. */
   WHOLE,
-  /** Without native AIO a write can be of several pages. */
+  /** Without native AIO one write can contain several pages. */
   SIMULATED_AIO,
-  /** Not open for direct I/O. */
+  /** The file has no direct I/O. */
   NOT_DIRECT,
-  /** The file is not synced when pages have been written: a write that a file
-  system makes whole, by a copy or by its journal, is in the file only when that
-  is committed, and what was written without a copy in the doublewrite buffer
-  has to be there when the checkpoint has passed it. */
+  /** InnoDB does not sync the file. An atomic write by a file system's copy or
+  journal is in the file only after the file system's commit, but a page without
+  a doublewrite copy has to be there before the checkpoint passes it. */
   NOT_SYNCED,
-  /** It can be, but by copies, which on storage as fast as memory take longer
-  than writing a page twice: two to three times (measured: XFS, 16 KiB, random
-  overwrites). With AUTO only. */
+  /** With AUTO only: the file system would copy each page, which on storage as
+  fast as memory takes two to three times as long as writing a page twice.
+  Source: measured on XFS, random overwrites of 16 KiB. */
   COPIES_ARE_SLOW,
-  /** It can be by the file system only, and innodb_use_atomic_writes_fs is
-  OFF. */
+  /** Only the file system's journal would protect the page, and
+  innodb_use_atomic_writes_fs is OFF. */
   FILE_SYSTEM_NOT_ALLOWED,
-  /** The device's sector holds a page, its driver is not trusted with that, and
+  /** A page fits into the device's sector, but the driver is not trusted and
   innodb_use_atomic_writes_fs is OFF. */
   SECTOR_NOT_TRUSTED,
-  /** The kernel says that it can be, and the page that was written to try it
-  was rejected. */
+  /** The kernel reports untorn writes for the page size, but rejected the test
+  write. */
   REJECTED,
-  /** The kernel says that it can be, and no page could be written to try it:
-  for want of room, of descriptors, of a right. It is tried again when the file
-  is opened again. */
+  /** The kernel reports untorn writes for the page size, but the test write
+  failed for lack of disk space, file descriptors or permission. The next open
+  of the file repeats it. */
   NOT_TRIED,
-  /** The device could not be examined. It is again when the file is opened
-  again. */
+  /** The device could not be examined. The next open of the file repeats it. */
   NOT_EXAMINED,
-  /** The marker file could not be written in the data directory; not of
-  decide_atomic_means(). */
+  /** The marker file could not be written to the data directory. Not returned
+  by choose_atomic_method(). */
   NO_MARKER,
-  /** The storage makes no write of that size whole. */
+  /** The storage does not write this page size atomically. */
   NOTHING_FOUND,
-  /** The table is page-compressed; not of decide_atomic_means(). */
+  /** The table is page-compressed. Not returned by choose_atomic_method(). */
   PAGE_COMPRESSED,
   N
 };
 
-/** What decide_atomic_means() says. */
+/** Output of choose_atomic_method(). */
 struct Atomic_output {
-  /** NONE: through the doublewrite buffer, unless it is refused. */
-  Atomic_means means;
+  /** NONE: the file uses the doublewrite buffer, unless it is refused. */
+  Atomic_method method;
 
-  /** With ON: the file must not be used. */
+  /** With ON only: the file must not be used. */
   bool is_refused;
 
   Atomic_reason reason;
 };
 
-/** @param[in]  found       what was found out about the file
+/** RWF_ATOMIC also requires that the length is a power of 2 and the offset a
+multiple of it, which holds for every page.
+@param[in]  found       the capabilities of the file's storage
 @param[in]  page_bytes  see Atomic_input
-@return whether the kernel says that a page can be written with RWF_ATOMIC; that
-it has a length of a power of 2 and a place that is a multiple of it, as that
-flag requires, is so for every page */
-constexpr bool units_hold_page(const Atomic_findings &found,
+@return whether the kernel reports that a page can be written with RWF_ATOMIC */
+constexpr bool units_hold_page(const Storage_capabilities &found,
                                uint32_t page_bytes) {
   return 0 < found.unit_min_bytes && found.unit_min_bytes <= page_bytes &&
          page_bytes <= found.unit_max_bytes;
 }
 
-/** @param[in]  found       what was found out about a file whose units hold a
-                            page
+/** @param[in]  found       capabilities for which units_hold_page() is true
 @param[in]  page_bytes  see Atomic_input
-@return whether the device itself writes the page as a whole */
-constexpr bool device_holds_page(const Atomic_findings &found,
+@return whether the device itself writes the page atomically */
+constexpr bool device_holds_page(const Storage_capabilities &found,
                                  uint32_t page_bytes) {
   return page_bytes <= found.device_max_bytes &&
          (found.unit_max_opt_bytes == 0 ||
@@ -199,32 +197,32 @@ constexpr bool device_holds_page(const Atomic_findings &found,
 }
 
 /** @param[in]  error  errno of a write with RWF_ATOMIC
-@return whether the kernel has rejected the flag, pwritev2(2), and not failed to
-write */
+@return whether the kernel rejected the flag (pwritev2(2)); false if the write
+failed for another reason */
 constexpr bool is_rejection(int error) {
   return error == EINVAL || error == EOPNOTSUPP;
 }
 
-/** Decide how a file's pages are written. A file is refused only for what is
-known of its storage: what could not be tried or examined is asked again when
-the file is opened again, and reads need none of it.
-@param[in]  input  what is asked for and what was found out
-@return the means and the reason */
-constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
-  const Atomic_findings &found = input.found;
+/** Choose the method for a file's pages. A file is refused only for what its
+storage is known to lack, not because the storage could not be tried or
+examined: reads need no method, and the next open of the file examines it again.
+@param[in]  input  the settings and the capabilities of the storage
+@return the method and the reason */
+constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
+  const Storage_capabilities &found = input.found;
   const bool is_on = input.setting == Atomic_writes::ON;
 
   if (input.setting == Atomic_writes::OFF) {
-    return {Atomic_means::NONE, false, Atomic_reason::OFF};
+    return {Atomic_method::NONE, false, Atomic_reason::OFF};
   }
   if (!input.is_native_aio) {
-    return {Atomic_means::NONE, is_on, Atomic_reason::SIMULATED_AIO};
+    return {Atomic_method::NONE, is_on, Atomic_reason::SIMULATED_AIO};
   }
   if (!input.is_synced) {
-    return {Atomic_means::NONE, is_on, Atomic_reason::NOT_SYNCED};
+    return {Atomic_method::NONE, is_on, Atomic_reason::NOT_SYNCED};
   }
 
-  /* What is said at the end if nothing holds: the last that nearly did. */
+  /* The reason if no method holds: the last method that nearly did. */
   Atomic_reason reason = found.error == 0 ? Atomic_reason::NOTHING_FOUND
                                           : Atomic_reason::NOT_EXAMINED;
   const bool units_hold = units_hold_page(found, input.page_bytes);
@@ -233,85 +231,88 @@ constexpr Atomic_output decide_atomic_means(const Atomic_input &input) {
   if (!found.is_direct) {
     reason = Atomic_reason::NOT_DIRECT;
   } else if (found.ioctl_succeeds) {
-    return {Atomic_means::IOCTL, false, Atomic_reason::WHOLE};
+    return {Atomic_method::IOCTL, false, Atomic_reason::WHOLE};
   } else if (units_hold && is_rejection(found.rwf_error)) {
     reason = Atomic_reason::REJECTED;
   } else if (units_hold && found.rwf_error != 0 && !is_on) {
     reason = Atomic_reason::NOT_TRIED;
   } else if (units_hold) {
-    /* With ON also where it could not be tried: a write with RWF_ATOMIC is
-    whole, or the kernel rejects it and the server stops. */
+    /* ON uses RWF_ATOMIC also if the test write failed: a write with RWF_ATOMIC
+    is atomic, or the kernel rejects it and the server stops. */
     copies =
         found.rwf_error == 0 ? Atomic_reason::WHOLE : Atomic_reason::NOT_TRIED;
     if (device_holds_page(found, input.page_bytes)) {
-      return {Atomic_means::RWF, false, copies};
+      return {Atomic_method::RWF, false, copies};
     }
     reason = Atomic_reason::COPIES_ARE_SLOW;
   }
 
   if (input.page_bytes <= found.file_system_bytes) {
     if (input.file_system_is_enough) {
-      return {Atomic_means::FILE_SYSTEM, false, Atomic_reason::WHOLE};
+      return {Atomic_method::FILE_SYSTEM, false, Atomic_reason::WHOLE};
     }
     reason = Atomic_reason::FILE_SYSTEM_NOT_ALLOWED;
   }
   if (found.is_direct && found.direct_is_confirmed &&
       input.page_bytes <= found.sector_bytes) {
     if (found.sector_is_trusted || input.file_system_is_enough) {
-      return {Atomic_means::SECTOR, false, Atomic_reason::WHOLE};
+      return {Atomic_method::SECTOR, false, Atomic_reason::WHOLE};
     }
     reason = Atomic_reason::SECTOR_NOT_TRUSTED;
   }
 
-  /* The last, as the others cost nothing. */
+  /* Copies are the last choice, because the other methods cost nothing. */
   if (copies != Atomic_reason::NOTHING_FOUND && is_on) {
-    return {Atomic_means::RWF_COPY, false, copies};
+    return {Atomic_method::RWF_COPY, false, copies};
   }
-  return {Atomic_means::NONE, is_on && found.error == 0, reason};
+  return {Atomic_method::NONE, is_on && found.error == 0, reason};
 }
 
-/** @param[in]  means               of a page's file
-@param[in]  is_page_compressed  its table is page-compressed: what is written
-                                has not the length of a page, and the rest of
-                                the page is punched
-@return whether the page is written whole */
-constexpr bool page_is_written_whole(Atomic_means means,
+/** @param[in]  method              the method of a page's file
+@param[in]  is_page_compressed  its table is page-compressed: the write is
+                                shorter than a page, and InnoDB punches a hole
+                                for the remainder
+@return whether the page is written atomically */
+constexpr bool is_written_atomically(Atomic_method method,
                                      bool is_page_compressed) {
-  return means != Atomic_means::NONE && !is_page_compressed;
+  return method != Atomic_method::NONE && !is_page_compressed;
 }
 
-/** Whether a page bypasses the doublewrite buffer. With ON it may before its
-file is opened for the write, and where there are no copies: a file that does
-not make pages whole then ends the server, so that the page is not written torn.
+/** Whether a page bypasses the doublewrite buffer. With ON it also does if its
+file is still closed, or if the doublewrite buffer keeps no copies: the write
+then opens the file, and the server stops before the write if the file has no
+method.
 @param[in]  setting             innodb_use_atomic_writes
-@param[in]  means               of its file; NONE also if it is closed
-@param[in]  is_open             whether the file is
-@param[in]  has_copies          the doublewrite buffer has copies of pages
-@param[in]  is_page_compressed  see page_is_written_whole()
-@return whether it does */
-constexpr bool page_goes_without(Atomic_writes setting, Atomic_means means,
-                                 bool is_open, bool has_copies,
-                                 bool is_page_compressed) {
-  return page_is_written_whole(means, is_page_compressed) ||
+@param[in]  method              the method of the page's file; NONE also if the
+                                file is closed
+@param[in]  is_open             whether the file is open
+@param[in]  has_copies          the doublewrite buffer keeps copies of pages
+@param[in]  is_page_compressed  see is_written_atomically()
+@return whether the page bypasses it */
+constexpr bool may_bypass_doublewrite(Atomic_writes setting,
+                                      Atomic_method method, bool is_open,
+                                      bool has_copies,
+                                      bool is_page_compressed) {
+  return is_written_atomically(method, is_page_compressed) ||
          (setting == Atomic_writes::ON && !is_page_compressed &&
           (!is_open || !has_copies));
 }
 
-/** @param[in]  output              decision of a file
-@param[in]  is_page_compressed  see page_is_written_whole()
-@return what is to be said of it */
+/** @param[in]  output              the decision for a file
+@param[in]  is_page_compressed  see is_written_atomically()
+@return the decision as users see it */
 constexpr Atomic_output as_seen(const Atomic_output &output,
                                 bool is_page_compressed) {
-  return is_page_compressed && output.means != Atomic_means::NONE
-             ? Atomic_output{Atomic_means::NONE, false,
+  return is_page_compressed && output.method != Atomic_method::NONE
+             ? Atomic_output{Atomic_method::NONE, false,
                              Atomic_reason::PAGE_COMPRESSED}
              : output;
 }
 
-/** @param[in]  means  of a file
+/** @param[in]  method  the method of a file
 @return whether its pages have to be written with RWF_ATOMIC */
-constexpr bool needs_rwf(Atomic_means means) {
-  return means == Atomic_means::RWF || means == Atomic_means::RWF_COPY;
+constexpr bool needs_rwf(Atomic_method method) {
+  return method == Atomic_method::RWF || method == Atomic_method::RWF_COPY;
 }
 
 }  // namespace spw

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file extend/policy/extend0ahead.h
-Which data files are extended before an insert needs it, and by how much. */
+Decides which data files are extended before an insert needs it, and how far. */
 
 #ifndef extend0ahead_h
 #define extend0ahead_h
@@ -23,160 +23,163 @@ Which data files are extended before an insert needs it, and by how much. */
 
 namespace spw {
 
-/** A file has room for its growth of so many seconds, or is extended. A step of
-AUTOEXTEND_SIZE = 64M was seen to take up to 11 s on a volume of 12 MB a second
-on which others write, too. */
+/** A file is extended when its free space runs out within this time at its
+measured growth: seconds. Source: measured, a step of AUTOEXTEND_SIZE = 64M
+takes up to 11 s on a volume of 12 MB/s with other writers. */
 constexpr double EXTEND_HORIZON_S = 15.0;
 
-/** Growth is seen over so long, or over no more than EXTEND_BURST_S what
-exceeds a jump: a segment takes so many extents at once
-(FSEG_FREE_LIST_MAX_LEN), which over a second looks like 4 MiB/s where it may be
-a tenth of it. */
+/** Growth is measured over this window, and what exceeds an allocation burst
+over the elapsed window of at least EXTEND_BURST_S: seconds. A segment allocates
+EXTEND_BURST_EXTENTS at once (FSEG_FREE_LIST_MAX_LEN): over a second that looks
+like 4 MiB/s where the growth may be a tenth of it. */
 constexpr double EXTEND_GROWTH_WINDOW_S = 10.0;
 constexpr double EXTEND_BURST_S = 1.0;
-constexpr uint64_t EXTEND_JUMP_EXTENTS = 4;
+constexpr uint64_t EXTEND_BURST_EXTENTS = 4;
 
-/** How long until half of a growth that has ended is forgotten. Loads come in
-bursts: the fastest of the last time is what the next one may be like. */
+/** Half-life of a growth that has ended: seconds. Loads come in bursts, and the
+next one may be like the fastest recent one. */
 constexpr double EXTEND_GROWTH_HALF_LIFE_S = 30.0;
 
-/** Below it, bytes a second, a file does not grow. An extent of 1 MiB in an
-hour is twice as much. */
+/** Growth below this counts as none: bytes/s. One extent of 1 MiB per hour is
+twice as much. */
 constexpr double EXTEND_GROWTH_MIN = 128.0;
 
-/** Tablespaces are looked at so often, or less often where a look takes more
-than EXTEND_LOOK_SHARE of the time: until a file has been seen to grow inserts
-extend it themselves. */
-constexpr double EXTEND_LOOK_MIN_S = 0.1;
-constexpr double EXTEND_LOOK_MAX_S = 1.0;
-constexpr double EXTEND_LOOK_SHARE = 0.01;
+/** Min and max interval between scans: seconds. Within these limits scans take
+EXTEND_SCAN_FRACTION of the time. Inserts extend a file themselves until a scan
+has measured its growth. */
+constexpr double EXTEND_SCAN_MIN_S = 0.1;
+constexpr double EXTEND_SCAN_MAX_S = 1.0;
+constexpr double EXTEND_SCAN_FRACTION = 0.01;
 
-/** No more than so much of a file is made free ahead: what is not used after
-all is lost to others, as files do not shrink. */
+/** Max space that is preallocated in a file. Unused preallocated space is lost
+to other files, as files do not shrink. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
 
-/** A file whose table somebody has locked is left alone for so long. */
-constexpr double EXTEND_LOCKED_HOLD_S = 1.0;
+/** Back-off of a file whose table a session has locked: seconds. */
+constexpr double EXTEND_LOCKED_BACKOFF_S = 1.0;
 
-/** After an extension that failed, none is tried on the same file system for so
-long: upstream writes to the error log of each. */
-constexpr double EXTEND_FAILED_HOLD_S = 60.0;
+/** Back-off of a file system after a failed extension: seconds. InnoDB writes
+to the error log at each failure. */
+constexpr double EXTEND_FAILED_BACKOFF_S = 60.0;
 
-/** A file system that files are extended on. Not thread-safe. */
-class Extend_account {
+/** Space on a file system on which files are extended. Not thread-safe. */
+class Disk_budget {
  public:
-  /** A round of looks begins, and nothing is promised yet. The second time in
-  a round does nothing.
-  @param[in]  now_s  the time of the round: seconds, see Extend_look
-  @param[in]  free   free for this process: bytes
+  /** A scan begins without reservations. Further calls in a scan do nothing.
+  @param[in]  now_s  time of the scan: seconds, see Tablespace_sample
+  @param[in]  free   free space for this process: bytes
   @param[in]  size   the file system: bytes */
   void open(double now_s, uint64_t free, uint64_t size) {
     if (now_s > m_opened_s) {
       m_opened_s = now_s;
-      m_room = extend_disk_room(free, size);
+      m_available = extend_disk_available(free, size);
     }
   }
 
-  /** A file shall be extended; what others are given is less by as much.
-  @param[in]  bytes  what is not there of it yet */
-  void promise(uint64_t bytes) { m_room -= std::min(m_room, bytes); }
+  /** Reserve space for the extension of a file. Other files cannot use it.
+  @param[in]  bytes  bytes that the file still needs */
+  void reserve(uint64_t bytes) { m_available -= std::min(m_available, bytes); }
 
-  /** @param[in]  now_s  an extension has failed now: seconds */
-  void failed(double now_s) { m_held_until_s = now_s + EXTEND_FAILED_HOLD_S; }
-
-  /** @param[in]  now_s  seconds
-  @param[in]  bytes  what a step adds
-  @param[in]  free   free for this process now: bytes
-  @param[in]  size   the file system: bytes
-  @return whether the step may be made; others have taken of it since the look
-*/
-  bool may_step(double now_s, uint64_t bytes, uint64_t free,
-                uint64_t size) const {
-    return !is_held(now_s) && bytes <= extend_disk_room(free, size);
+  /** An extension has failed.
+  @param[in]  now_s  the time: seconds */
+  void failed(double now_s) {
+    m_backoff_until_s = now_s + EXTEND_FAILED_BACKOFF_S;
   }
 
-  /** @return what may be taken and is not promised: bytes */
-  uint64_t room() const { return m_room; }
+  /** @param[in]  now_s  the time: seconds
+  @param[in]  bytes  bytes that a step adds
+  @param[in]  free   free space for this process now: bytes
+  @param[in]  size   the file system: bytes
+  @return whether the step may be made; other threads may have used space since
+  the scan */
+  bool can_extend(double now_s, uint64_t bytes, uint64_t free,
+                  uint64_t size) const {
+    return !is_backing_off(now_s) && bytes <= extend_disk_available(free, size);
+  }
 
-  /** @param[in]  now_s  seconds
-  @return whether nothing is extended, as an extension has failed */
-  bool is_held(double now_s) const { return now_s < m_held_until_s; }
+  /** @return space that can be used and is not reserved: bytes */
+  uint64_t available() const { return m_available; }
+
+  /** @param[in]  now_s  the time: seconds
+  @return whether no file is extended, because an extension has failed */
+  bool is_backing_off(double now_s) const { return now_s < m_backoff_until_s; }
 
  private:
-  uint64_t m_room{0};
+  uint64_t m_available{0};
   double m_opened_s{-std::numeric_limits<double>::infinity()};
-  double m_held_until_s{-std::numeric_limits<double>::infinity()};
+  double m_backoff_until_s{-std::numeric_limits<double>::infinity()};
 };
 
-/** A tablespace at a time; bytes, if not said otherwise. */
-struct Extend_look {
-  /** Of a clock that only goes forward: seconds. */
+/** A tablespace at one time. Sizes are in bytes. */
+struct Tablespace_sample {
+  /** Time of a monotonic clock: seconds. */
   double now_s;
 
-  /** The file's size in its header, and the largest that it may become. */
+  /** Size in the header, and maximum size. */
   uint64_t size;
   uint64_t size_max;
 
-  /** How many units there are that nothing is in: on upstream's list of free
-  ones, and those that it has not come to yet. */
+  /** Number of unused units: those in InnoDB's list of free extents, and those
+  above its free limit. */
   uint64_t n_unused;
 
-  /** A unit: 64 or more pages (FSP_EXTENT_SIZE), also where pages are
+  /** Size of a unit: FSP_EXTENT_SIZE pages, 64 or more, also where pages are
   row-compressed and small. */
   uint64_t unit_bytes;
 
-  /** An extent: what a file is extended by, at the least. */
+  /** Size of an extent, the minimum of an extension. */
   uint64_t extent_bytes;
 
-  /** Its pages are compressed as they are written, and what was allocated for
+  /** Pages are compressed when they are written, and the space allocated for
   them is given back. */
   bool is_page_compressed;
 
-  /** What may be taken of the file system: Extend_account. */
-  uint64_t disk_room;
-  bool is_disk_held;
+  /** Usable space on the file system, and its back-off: Disk_budget. */
+  uint64_t disk_available;
+  bool is_disk_backing_off;
 };
 
-/** @param[in]  look  a tablespace
-@return what inserts may take before one of them extends the file: bytes.
-Upstream keeps two units and a hundredth for undo logs and for cleaning
-(fsp_reserve_free_extents()), an insert may ask for three more, and one of those
-that it has not come to yet holds no rows but what describes the others. */
-constexpr uint64_t extend_free_bytes(const Extend_look &look) {
+/** @param[in]  sample  a tablespace
+@return space that inserts can use before one of them extends the file: bytes.
+InnoDB reserves two units and 1 % of the file for undo logs and cleaning
+(fsp_reserve_free_extents()). An insert may ask for three more units. One of the
+units above the free limit holds only extent descriptors. */
+constexpr uint64_t extend_free_bytes(const Tablespace_sample &sample) {
   constexpr uint64_t KEPT = 2, ASKED = 3, DESCRIBING = 1;
   const uint64_t kept =
-      KEPT + ASKED + DESCRIBING + look.size / look.unit_bytes / 100;
-  return (look.n_unused > kept ? look.n_unused - kept : 0) * look.unit_bytes;
+      KEPT + ASKED + DESCRIBING + sample.size / sample.unit_bytes / 100;
+  return (sample.n_unused > kept ? sample.n_unused - kept : 0) *
+         sample.unit_bytes;
 }
 
-/** @param[in]  look  a tablespace
-@return what a segment takes of it at once: bytes */
-constexpr uint64_t extend_jump_bytes(const Extend_look &look) {
-  return EXTEND_JUMP_EXTENTS * look.unit_bytes;
+/** @param[in]  sample  a tablespace
+@return space that a segment allocates at once: bytes */
+constexpr uint64_t extend_burst_bytes(const Tablespace_sample &sample) {
+  return EXTEND_BURST_EXTENTS * sample.unit_bytes;
 }
 
-/** What is remembered of a tablespace from one look to the next. */
+/** State of a tablespace that is kept between scans. */
 struct Extend_history {
-  /** Whether there was one. */
+  /** Whether the tablespace has been scanned. */
   bool is_known{false};
 
-  /** When that was: seconds. */
+  /** Time of the last scan: seconds. */
   double now_s{0.0};
 
-  /** When the window began that growth is seen over: seconds. */
+  /** Begin of the window over which growth is measured: seconds. */
   double begin_s{0.0};
 
-  /** The least that was in use since: bytes. What upstream keeps is not: it
-  grows with each extension. */
+  /** Min space in use since then: bytes. Space that InnoDB reserves does not
+  count, as it grows with each extension. */
   uint64_t used_min{0};
 
-  /** What was in use at the last look: bytes. */
+  /** Space in use at the last scan: bytes. */
   uint64_t used{0};
 
-  /** How fast that has grown lately: bytes a second. */
+  /** Recent growth of the space in use: bytes/s. */
   double growth{0.0};
 
-  /** By how much it has grown lately: bytes. */
+  /** Bytes by which the space in use has grown recently. */
   double grown{0.0};
 };
 
@@ -184,108 +187,111 @@ struct Extend_history {
 enum class Extend_reason {
   /** innodb_extend_ahead_pct is 0. */
   OFF,
-  /** Not seen to grow, or not for long. */
+  /** No growth is measured, or it was long ago. */
   NOT_GROWING,
-  /** Smaller than half an extent: upstream adds single pages to it. */
+  /** The file is below half an extent: InnoDB adds single pages to it. */
   TOO_SMALL,
-  /** What is allocated ahead would be given back. */
+  /** Preallocated space would be given back. */
   PAGE_COMPRESSED,
-  /** There is room enough. */
+  /** There is enough free space. */
   ENOUGH,
-  /** The free share is below innodb_extend_ahead_pct. */
+  /** The free percentage is below innodb_extend_ahead_pct. */
   SHARE,
-  /** At this growth its room is used up within EXTEND_HORIZON_S. */
+  /** The free space runs out within EXTEND_HORIZON_S, or is less than an
+  allocation burst. */
   GROWTH,
-  /** It would be extended, but the file system is nearly full. */
+  /** The file needs an extension, but the file system is nearly full. */
   DISK_NEARLY_FULL,
-  /** It would be extended, but on its file system an extension has failed. */
-  DISK_HELD,
-  /** It would be extended, but is as large as may be. */
+  /** The file needs an extension, but an extension failed on its file
+  system. */
+  DISK_BACKING_OFF,
+  /** The file needs an extension, but has its maximum size. */
   AT_LIMIT
 };
 
-/** What decide_extend_ahead() says. */
+/** Result of decide_extend_ahead(). */
 struct Extend_decision {
   Extend_reason reason;
 
-  /** What the file shall become: bytes, whole extents; 0 if it stays. */
+  /** Size to extend the file to: bytes, whole extents; 0 not to. */
   uint64_t target;
 };
 
-/** @param[in]  history  what is remembered; may be new
-@param[in]  look     the tablespace now
-@return what is to be remembered */
+/** @param[in]  history  the state so far; may be new
+@param[in]  sample   the tablespace now
+@return the new state */
 inline Extend_history extend_history(const Extend_history &history,
-                                     const Extend_look &look) {
+                                     const Tablespace_sample &sample) {
   const uint64_t used =
-      look.size - std::min(look.size, look.n_unused * look.unit_bytes);
+      sample.size - std::min(sample.size, sample.n_unused * sample.unit_bytes);
   if (!history.is_known) {
     return {.is_known = true,
-            .now_s = look.now_s,
-            .begin_s = look.now_s,
+            .now_s = sample.now_s,
+            .begin_s = sample.now_s,
             .used_min = used,
             .used = used};
   }
   Extend_history now = history;
-  now.now_s = look.now_s;
+  now.now_s = sample.now_s;
   now.used_min = std::min(history.used_min, used);
-  const double window_s = look.now_s - history.begin_s;
-  /* A window that has only begun counts as a whole one, unless it has seen more
-  than a jump. */
+  const double window_s = sample.now_s - history.begin_s;
+  /* An incomplete window counts as a full one, unless its growth exceeds an
+  allocation burst. */
   const uint64_t grown = used - now.used_min;
-  const uint64_t jump = extend_jump_bytes(look);
+  const uint64_t burst = extend_burst_bytes(sample);
   const double rate = std::max(
       static_cast<double>(grown) / std::max(window_s, EXTEND_GROWTH_WINDOW_S),
-      static_cast<double>(grown - std::min(grown, jump)) /
+      static_cast<double>(grown - std::min(grown, burst)) /
           std::max(window_s, EXTEND_BURST_S));
   const double kept =
-      std::exp2(-(look.now_s - history.now_s) / EXTEND_GROWTH_HALF_LIFE_S);
+      std::exp2(-(sample.now_s - history.now_s) / EXTEND_GROWTH_HALF_LIFE_S);
   now.growth = std::max(rate, history.growth * kept);
   now.grown = history.grown * kept +
               static_cast<double>(used - std::min(used, history.used));
   now.used = used;
-  /* It begins with growth: what was before is of no load. */
+  /* A window begins with growth: the time before is not part of a load. */
   if (window_s >= EXTEND_GROWTH_WINDOW_S || grown == 0) {
-    now.begin_s = look.now_s;
+    now.begin_s = sample.now_s;
     now.used_min = used;
   }
   return now;
 }
 
-/** @param[in]  free        extend_free_bytes()
-@param[in]  jump_bytes  extend_jump_bytes()
-@param[in]  growth      of the tablespace: bytes a second
-@return when that is used up, if it goes on growing as lately and the next jump
-is due: seconds */
-constexpr double extend_full_in_s(uint64_t free, uint64_t jump_bytes,
-                                  double growth) {
-  return static_cast<double>(free - std::min(free, jump_bytes)) /
+/** @param[in]  free         extend_free_bytes()
+@param[in]  burst_bytes  extend_burst_bytes()
+@param[in]  growth       of the tablespace: bytes/s
+@return time until the free space runs out, if the growth continues and the next
+allocation burst is due: seconds */
+constexpr double extend_time_to_full_s(uint64_t free, uint64_t burst_bytes,
+                                       double growth) {
+  return static_cast<double>(free - std::min(free, burst_bytes)) /
          std::max(growth, 1.0);
 }
 
-/** @param[in]  step_s     how long a step took: seconds
-@param[in]  full_in_s  extend_full_in_s() of the file that is full soonest
-@return how long to rest after it, for those who insert: seconds; not at all
-while a file is full within EXTEND_HORIZON_S, as an insert that has to extend it
-costs them more */
-constexpr double extend_ahead_rest_s(double step_s, double full_in_s) {
-  return full_in_s < EXTEND_HORIZON_S ? 0.0 : extend_rest_s(step_s);
+/** @param[in]  step_s          duration of a step: seconds
+@param[in]  time_to_full_s  extend_time_to_full_s() of the file whose space runs
+out first
+@return pause after the step for the inserting sessions: seconds. None while a
+file runs out of space within EXTEND_HORIZON_S: an insert that has to extend it
+costs them more. */
+constexpr double pause_ahead_s(double step_s, double time_to_full_s) {
+  return time_to_full_s < EXTEND_HORIZON_S ? 0.0 : pause_s(step_s);
 }
 
-/** @param[in]  look_s  how long a look at all tablespaces took: seconds
-@return how long after its end the next one is due: seconds */
-constexpr double extend_look_interval_s(double look_s) {
-  return std::clamp(look_s / EXTEND_LOOK_SHARE, EXTEND_LOOK_MIN_S,
-                    EXTEND_LOOK_MAX_S);
+/** @param[in]  look_s  duration of a scan of all tablespaces: seconds
+@return time from its end to the next scan: seconds */
+constexpr double scan_interval_s(double look_s) {
+  return std::clamp(look_s / EXTEND_SCAN_FRACTION, EXTEND_SCAN_MIN_S,
+                    EXTEND_SCAN_MAX_S);
 }
 
 /** Decide whether a file is extended ahead of its inserts, and how far.
 @param[in]  ahead_pct  innodb_extend_ahead_pct: 0 to 100
-@param[in]  look       the tablespace now
-@param[in]  history    extend_history() of this look
-@return the size, and why */
+@param[in]  sample     the tablespace now
+@param[in]  history    extend_history() of this scan
+@return the size and the reason */
 inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
-                                           const Extend_look &look,
+                                           const Tablespace_sample &sample,
                                            const Extend_history &history) {
   if (ahead_pct == 0) {
     return {Extend_reason::OFF, 0};
@@ -293,43 +299,44 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   if (history.growth < EXTEND_GROWTH_MIN) {
     return {Extend_reason::NOT_GROWING, 0};
   }
-  if (look.size < look.extent_bytes / 2) {
+  if (sample.size < sample.extent_bytes / 2) {
     return {Extend_reason::TOO_SMALL, 0};
   }
-  if (look.is_page_compressed) {
+  if (sample.is_page_compressed) {
     return {Extend_reason::PAGE_COMPRESSED, 0};
   }
-  const uint64_t jump = extend_jump_bytes(look);
-  /* A burst may be all that there is: what is made free for it is of its own
-  size. A load that lasts for longer than the horizon has grown by more. */
+  const uint64_t burst = extend_burst_bytes(sample);
+  /* The growth may be a single burst of inserts: the space preallocated for it
+  is of its own size. A sustained load has grown by more. */
   const auto soon = static_cast<uint64_t>(
       std::min({history.growth * EXTEND_HORIZON_S, history.grown / 2.0,
                 static_cast<double>(EXTEND_AHEAD_MAX_BYTES) / 2.0}));
-  const uint64_t free = extend_free_bytes(look);
-  const bool is_soon_full = free < soon + jump;
+  const uint64_t free = extend_free_bytes(sample);
+  const bool is_soon_full = free < soon + burst;
   const bool is_share_low =
       static_cast<double>(free) <
-      std::min(static_cast<double>(look.size) * ahead_pct / 100.0,
+      std::min(static_cast<double>(sample.size) * ahead_pct / 100.0,
                static_cast<double>(EXTEND_AHEAD_MAX_BYTES));
   if (!is_soon_full && !is_share_low) {
     return {Extend_reason::ENOUGH, 0};
   }
-  /* Twice what is used up soon, so that the next look finds enough, and two
-  jumps; but a file is doubled at most, so that many small ones that grow little
-  do not fill the disk. */
+  /* Twice the space that is used up soon, so that the next scan finds enough,
+  plus two allocation bursts. A file at most doubles, so that many small files
+  with little growth do not fill the disk. */
   const uint64_t wanted = std::min(
-      {look.size, 2 * soon + 2 * jump,
+      {sample.size, 2 * soon + 2 * burst,
        EXTEND_AHEAD_MAX_BYTES - std::min(free, EXTEND_AHEAD_MAX_BYTES)});
-  const uint64_t limit = look.size_max - look.size_max % look.extent_bytes;
-  if (limit <= look.size) {
+  const uint64_t limit =
+      sample.size_max - sample.size_max % sample.extent_bytes;
+  if (limit <= sample.size) {
     return {Extend_reason::AT_LIMIT, 0};
   }
   const uint64_t target =
-      std::min(limit, round_up(look.size + wanted, look.extent_bytes));
-  if (look.is_disk_held) {
-    return {Extend_reason::DISK_HELD, 0};
+      std::min(limit, round_up(sample.size + wanted, sample.extent_bytes));
+  if (sample.is_disk_backing_off) {
+    return {Extend_reason::DISK_BACKING_OFF, 0};
   }
-  if (target - look.size > look.disk_room) {
+  if (target - sample.size > sample.disk_available) {
     return {Extend_reason::DISK_NEARLY_FULL, 0};
   }
   return {is_soon_full ? Extend_reason::GROWTH : Extend_reason::SHARE, target};

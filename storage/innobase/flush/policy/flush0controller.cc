@@ -9,8 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/policy/flush0controller.cc
-How many dirty pages are flushed before their number or the redo log forces it,
-and how fast the redo log may be filled meanwhile. */
+Controller of ahead flushing. */
 
 #include "flush/policy/flush0controller.h"
 
@@ -22,242 +21,260 @@ and how fast the redo log may be filled meanwhile. */
 namespace spw {
 
 Flush_decision Ahead_flush::decide(const Flush_settings &settings,
-                                   const Flush_look &look) {
+                                   const Flush_sample &sample) {
   const double passed_s =
-      m_lsn == 0 ? 0.0 : std::max(0.0, look.now_s - m_now_s);
-  see(look, passed_s);
-  Flush_decision decision{.next_look_s = next_look_s(settings, look)};
+      m_lsn == 0 ? 0.0 : std::max(0.0, sample.now_s - m_now_s);
+  update_rates(sample, passed_s);
+  Flush_decision decision{.next_tick_s = next_tick_s(settings, sample)};
   if (!settings.is_on) {
-    /* Changes are not counted. */
-    m_change_bytes_per_s = 0.0;
+    /* Row changes are not counted. */
+    m_long_redo_rate = 0.0;
     m_changes_per_s = 0.0;
   }
-  const double per_s = pages_per_s(settings, look, &decision);
-  const double wait_s = gather_s(per_s);
-  m_due_s += passed_s;
-  /* A round is no less than a page of each instance. */
+  const double per_s = pages_per_s(settings, sample, &decision);
+  const double wait_s = coalesce_s(per_s);
+  m_accrued_s += passed_s;
+  /* A round has at least one page of each instance. */
   const double round_s =
       per_s > 0.0
           ? std::max({settings.interval_s, wait_s,
                       static_cast<double>(settings.n_instances) / per_s})
           : settings.interval_s;
-  const double late_s = std::max(FLUSH_LATE_INTERVALS * round_s, FLUSH_LATE_S);
-  const double most_s = look.away == Flush_away::IDLE ? round_s
-                        : look.away == Flush_away::BUSY
-                            ? std::max(late_s, FLUSH_BACK_S)
-                            : late_s;
-  /* A round that was to wait for longer is not late because the rate is
-  another now. */
-  const double lost_s =
-      m_due_s - std::max(late_s, std::exchange(m_late_s, late_s));
-  decision.lost_s = look.away == Flush_away::NO ? std::max(0.0, lost_s) : 0.0;
-  m_due_s = std::min(m_due_s, most_s);
-  /* To the nearest look; at once where looks are so often that it counts. */
-  const bool is_time = m_due_s + settings.interval_s / 2.0 >= wait_s ||
-                       decision.next_look_s < settings.interval_s;
-  decision.is_round = !look.is_writing && is_time;
+  const double late_s =
+      std::max(FLUSH_CATCH_UP_INTERVALS * round_s, FLUSH_CATCH_UP_S);
+  const double max_s = sample.gap_cause == Gap_cause::IDLE_FLUSH ? round_s
+                       : sample.gap_cause == Gap_cause::OTHER_WORK
+                           ? std::max(late_s, FLUSH_CATCH_UP_AFTER_OTHER_WORK_S)
+                           : late_s;
+  /* A round that was to wait for longer is not late because the rate has
+  changed. */
+  const double forfeited_s =
+      m_accrued_s - std::max(late_s, std::exchange(m_catch_up_max_s, late_s));
+  decision.forfeited_s =
+      sample.gap_cause == Gap_cause::NONE ? std::max(0.0, forfeited_s) : 0.0;
+  m_accrued_s = std::min(m_accrued_s, max_s);
+  /* Rounded to the nearest sample; at once if samples are more frequent, as
+  redo space runs short. */
+  const bool is_time = m_accrued_s + settings.interval_s / 2.0 >= wait_s ||
+                       decision.next_tick_s < settings.interval_s;
+  decision.is_round = !sample.is_writing && is_time;
   if (!decision.is_round) {
     return decision;
   }
-  const double pages = m_part + per_s * m_due_s;
+  const double pages = m_page_remainder + per_s * m_accrued_s;
   decision.n_pages = static_cast<uint64_t>(pages) / settings.n_instances *
                      settings.n_instances;
-  m_part = pages - static_cast<double>(decision.n_pages);
-  m_due_s = 0.0;
+  m_page_remainder = pages - static_cast<double>(decision.n_pages);
+  m_accrued_s = 0.0;
   if (decision.n_pages != 0) {
-    see_fsyncs(look);
+    count_fsyncs(sample);
   }
   return decision;
 }
 
-void Ahead_flush::see(const Flush_look &look, double passed_s) {
+void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
   if (passed_s > 0.0) {
     const auto moved = [passed_s](uint64_t from, uint64_t to) {
       return counter_growth(from, to) / passed_s;
     };
-    const double weight = weight_of(passed_s, FLUSH_FILL_S);
-    m_filled_per_s += weight * (moved(m_lsn, look.lsn) - m_filled_per_s);
+    const double weight = weight_of(passed_s, FLUSH_RATE_WINDOW_S);
+    m_redo_rate += weight * (moved(m_lsn, sample.lsn) - m_redo_rate);
     m_written_per_s +=
-        weight * (moved(m_n_written, look.n_written) - m_written_per_s);
+        weight * (moved(m_n_written, sample.n_written) - m_written_per_s);
     m_lru_per_s +=
-        weight * (moved(m_n_lru_flushed, look.n_lru_flushed) - m_lru_per_s);
-    const double changes = moved(m_n_changes, look.n_changes);
+        weight * (moved(m_n_lru_flushed, sample.n_lru_flushed) - m_lru_per_s);
+    const double changes = moved(m_n_changes, sample.n_changes);
     const double change_weight =
         changes == 0.0 ? 0.0
-                       : weight_of(passed_s, FLUSH_CHANGE_S) *
+                       : weight_of(passed_s, CHANGE_COST_WINDOW_S) *
                              std::min(1.0, changes / m_changes_per_s);
-    m_change_bytes_per_s +=
-        change_weight * (moved(m_lsn, look.lsn) - m_change_bytes_per_s);
+    m_long_redo_rate +=
+        change_weight * (moved(m_lsn, sample.lsn) - m_long_redo_rate);
     m_changes_per_s += change_weight * (changes - m_changes_per_s);
   }
-  m_list.look({.lsn = look.lsn,
-               .oldest_lsn = look.oldest_lsn,
-               .order_lag = look.order_lag,
-               .sync_age = look.sync_age,
-               .n_dirty = look.n_dirty,
-               .n_written = look.n_written,
-               .n_lru_flushed = look.n_lru_flushed});
-  m_now_s = look.now_s;
-  m_lsn = look.lsn;
-  m_n_written = look.n_written;
-  m_n_lru_flushed = look.n_lru_flushed;
-  m_n_changes = look.n_changes;
+  m_ages.add_sample({.lsn = sample.lsn,
+                     .oldest_lsn = sample.oldest_lsn,
+                     .lsn_disorder = sample.lsn_disorder,
+                     .sync_age = sample.sync_age,
+                     .n_dirty = sample.n_dirty,
+                     .n_written = sample.n_written,
+                     .n_lru_flushed = sample.n_lru_flushed});
+  m_now_s = sample.now_s;
+  m_lsn = sample.lsn;
+  m_n_written = sample.n_written;
+  m_n_lru_flushed = sample.n_lru_flushed;
+  m_n_changes = sample.n_changes;
 }
 
-void Ahead_flush::see_fsyncs(const Flush_look &look) {
-  const double passed_s = look.now_s - m_round_s;
+void Ahead_flush::count_fsyncs(const Flush_sample &sample) {
+  const double passed_s = sample.now_s - m_round_s;
   if (m_round_s != 0.0 && passed_s > 0.0) {
     m_round_fsyncs +=
-        weight_of(passed_s, FLUSH_FILL_S) *
-        (counter_growth(m_n_fsyncs, look.n_fsyncs) - m_round_fsyncs);
+        weight_of(passed_s, FLUSH_RATE_WINDOW_S) *
+        (counter_growth(m_n_fsyncs, sample.n_fsyncs) - m_round_fsyncs);
   }
-  m_round_s = look.now_s;
-  m_n_fsyncs = look.n_fsyncs;
+  m_round_s = sample.now_s;
+  m_n_fsyncs = sample.n_fsyncs;
 }
 
-double Ahead_flush::gather_s(double per_s) const {
+double Ahead_flush::coalesce_s(double per_s) const {
   return m_round_fsyncs == 0.0 || per_s <= 0.0
              ? 0.0
-             : std::min(FLUSH_LONG_INTERVAL_S,
-                        FLUSH_PAGES_PER_FSYNC * m_round_fsyncs / per_s);
+             : std::min(FLUSH_COALESCE_MAX_S,
+                        FLUSH_PAGES_PER_FSYNC_MIN * m_round_fsyncs / per_s);
 }
 
 double Ahead_flush::pages_per_s(const Flush_settings &settings,
-                                const Flush_look &look,
+                                const Flush_sample &sample,
                                 Flush_decision *decision) {
-  const Flush_excess excess = flush_excess(settings, look);
-  const double seen = std::min(look.device_per_s, settings.io_capacity_max);
-  const double carried =
-      settings.is_limited_by_device ? seen : settings.io_capacity_max;
-  /* Frames of compressed pages that are freed count with the LRU lists. */
+  const Threshold_excess excess = threshold_excess(settings, sample);
+  const double measured =
+      std::min(sample.device_per_s, settings.io_capacity_max);
+  const double capacity =
+      settings.is_limited_by_device ? measured : settings.io_capacity_max;
+  /* The LRU rate includes freed frames of compressed pages, which are not
+  written. */
   const double limit =
-      std::max(carried - std::min(m_lru_per_s, m_written_per_s),
-               carried * FLUSH_LEAST_SHARE);
-  /* Where less than innodb_io_capacity is carried, parts of it are parts of
-  that. Upstream's rate counts as it is before that is known, so that it does
-  not come too late; the others have time. */
-  const double part = std::min(1.0, carried / settings.io_capacity);
-  const double native_part =
-      look.is_native_in_parts && look.is_device_seen ? part : 1.0;
-  double rate = std::min(limit, look.native_per_s * native_part);
-  const double rate_of_native = rate;
-  decision->reason = rate > 0.0 ? Flush_reason::NATIVE : Flush_reason::BELOW;
+      std::max(capacity - std::min(m_lru_per_s, m_written_per_s),
+               capacity * FLUSH_LIMIT_FRACTION_MIN);
+  /* Rates relative to innodb_io_capacity are scaled down to a lower capacity.
+  The rate of adaptive flushing is not scaled to the initial estimate, so that
+  it is not too late; the other rules have time. */
+  const double capacity_scale = std::min(1.0, capacity / settings.io_capacity);
+  const double adaptive_scale =
+      sample.adaptive_scales_with_io_capacity && sample.is_device_seen
+          ? capacity_scale
+          : 1.0;
+  double rate = std::min(limit, sample.adaptive_per_s * adaptive_scale);
+  const double rate_of_adaptive = rate;
+  decision->trigger =
+      rate > 0.0 ? Flush_trigger::ADAPTIVE : Flush_trigger::NONE;
   if (!settings.is_on) {
     return rate;
   }
-  const auto raise = [&rate, decision](double to, Flush_reason reason) {
+  const auto raise = [&rate, decision](double to, Flush_trigger trigger) {
     if (to > rate) {
       rate = to;
-      decision->reason = reason;
+      decision->trigger = trigger;
     }
   };
-  raise(std::min(flush_share_per_s(settings, excess.dirty) * part, limit),
-        Flush_reason::DIRTY);
-  if (look.util_per_s > 0.0 && look.n_dirty != 0) {
-    raise(std::min(rate_of_native + look.util_per_s, limit),
-          Flush_reason::UTIL);
+  raise(std::min(dirty_rate(settings, excess.dirty) * capacity_scale, limit),
+        Flush_trigger::DIRTY);
+  if (sample.util_per_s > 0.0 && sample.n_dirty != 0) {
+    raise(std::min(rate_of_adaptive + sample.util_per_s, limit),
+          Flush_trigger::UTIL);
   }
-  raise(std::min(look.purge_per_s * part, limit), Flush_reason::PURGE);
-  const double follow_age = flush_age_at(settings, look, FLUSH_FOLLOW_AT);
+  raise(std::min(sample.purge_per_s * capacity_scale, limit),
+        Flush_trigger::PURGE);
+  const double follow_age = age_at_fraction(settings, sample, FLUSH_AGE_TARGET);
   const double to_follow =
-      std::max(1.0, m_filled_per_s) / m_list.bytes_per_page(follow_age);
+      std::max(1.0, m_redo_rate) / m_ages.bytes_per_page(follow_age);
   if (excess.age <= 0.0) {
-    /* Above the threshold it would be too late, if this lasts; if not, the
-    room is for it. So as large a part as of the way has been filled; all of
-    it while the device is not known, as it would not be known otherwise.
-    (Simulated, on a volume of 1,500 I/Os a second, a redo log of 256M that is
-    filled from nothing: the worst 20 s after the threshold have 0.81 of the
-    transactions that it settles at, instead of 0.49.) */
+    /* If this redo generation lasts, flushing from the threshold on would be
+    too late; if not, the free space is for it. So flush at a fraction of the
+    limit: the oldest page age over follow_age. Flush at the limit until the
+    device write capacity is measured, as it would not be measured otherwise.
+    Source: simulation of a volume of 1,500 I/Os/s and an empty redo log of
+    256M: the worst 20 s after the threshold have 0.81 of the steady
+    transactions, instead of 0.49. */
     if (to_follow > limit && follow_age > 0.0) {
       const bool is_known =
-          look.is_device_seen || !settings.is_limited_by_device;
-      raise(is_known ? limit * flush_age(look) / follow_age : limit,
-            Flush_reason::EARLY);
+          sample.is_device_seen || !settings.is_limited_by_device;
+      raise(is_known ? limit * oldest_page_age(sample) / follow_age : limit,
+            Flush_trigger::EARLY);
     }
   } else {
-    /* Also where pages are of another age than is known. */
+    /* The second rate also applies if the estimated ages of the pages are
+    wrong. */
     const double wanted =
-        std::max(to_follow, limit * (excess.age - FLUSH_FOLLOW_AT) /
-                                (FLUSH_SETTLE_AT - FLUSH_FOLLOW_AT));
+        std::max(to_follow, limit * (excess.age - FLUSH_AGE_TARGET) /
+                                (THROTTLE_SETPOINT - FLUSH_AGE_TARGET));
     if (wanted > rate) {
       rate = std::min(wanted, limit);
-      decision->reason = wanted <= limit ? Flush_reason::AGE
-                         : carried < settings.io_capacity_max
-                             ? Flush_reason::DEVICE
-                             : Flush_reason::LIMIT;
+      decision->trigger = Flush_trigger::AGE;
+      decision->limit = wanted <= limit ? Flush_limit::NONE
+                        : capacity < settings.io_capacity_max
+                            ? Flush_limit::DEVICE
+                            : Flush_limit::IO_CAPACITY_MAX;
     }
-    /* Pages of all ages are among them that the LRU lists have written. */
-    const double emptied_by = look.is_device_seen ? seen : carried;
+    /* Includes the pages of the LRU lists, which are of all ages. */
+    const double reclaim_capacity = sample.is_device_seen ? measured : capacity;
     decision->redo_bytes_per_s =
-        look.is_shrinking ? shrinking_redo_per_s(look, emptied_by)
-                          : redo_per_s(settings, look, emptied_by, excess.age);
-    decision->turn_us = turn_us(decision->redo_bytes_per_s);
+        sample.is_shrinking
+            ? shrinking_redo_per_s(sample, reclaim_capacity)
+            : redo_per_s(settings, sample, reclaim_capacity, excess.age);
+    decision->change_cost_us = change_cost_us(decision->redo_bytes_per_s);
   }
-  decision->wants_checkpoint = wants_checkpoint(settings, look);
-  decision->is_at_device = seen < settings.io_capacity_max && rate >= limit;
-  if (decision->reason >= Flush_reason::AGE ||
-      (decision->reason == Flush_reason::PURGE && excess.dirty == 0.0)) {
-    /* Younger pages are not what is needed, and will be changed again. */
-    const auto young = static_cast<uint64_t>(flush_age_at(settings, look, 0.0));
-    decision->lsn_limit = std::min(
-        look.lsn, look.lsn - std::min(look.lsn, young) + look.order_lag);
+  decision->wants_checkpoint = wants_checkpoint(settings, sample);
+  decision->is_at_device = measured < settings.io_capacity_max && rate >= limit;
+  if (decision->trigger == Flush_trigger::AGE ||
+      (decision->trigger == Flush_trigger::PURGE && excess.dirty == 0.0)) {
+    /* Younger pages are not needed, and will be changed again. */
+    const auto young =
+        static_cast<uint64_t>(age_at_fraction(settings, sample, 0.0));
+    decision->lsn_limit =
+        std::min(sample.lsn, sample.lsn - std::min(sample.lsn, young) +
+                                 sample.lsn_disorder);
   }
   return rate;
 }
 
 double Ahead_flush::redo_per_s(const Flush_settings &settings,
-                               const Flush_look &look, double carried,
+                               const Flush_sample &sample, double capacity,
                                double at) const {
-  const auto sync_age = static_cast<double>(look.sync_age);
-  const double bytes = m_list.bytes_per_page(sync_age);
+  const auto sync_age = static_cast<double>(sample.sync_age);
+  const double bytes = m_ages.bytes_per_page(sync_age);
   if (bytes == FLUSH_UNLIMITED) {
     return FLUSH_UNLIMITED;
   }
-  return carried * bytes * flush_age_at(settings, look, FLUSH_SETTLE_AT) /
-         sync_age * throttle_curve(at);
+  return capacity * bytes *
+         age_at_fraction(settings, sample, THROTTLE_SETPOINT) / sync_age *
+         throttle_curve(at);
 }
 
-double Ahead_flush::shrinking_redo_per_s(const Flush_look &look,
-                                         double carried) {
-  return look.n_dirty == 0 ? FLUSH_UNLIMITED
-                           : FLUSH_SHRINKING_SHARE * carried * flush_age(look) /
-                                 static_cast<double>(look.n_dirty);
+double Ahead_flush::shrinking_redo_per_s(const Flush_sample &sample,
+                                         double capacity) {
+  return sample.n_dirty == 0
+             ? FLUSH_UNLIMITED
+             : REDO_SHRINKING_FRACTION * capacity * oldest_page_age(sample) /
+                   static_cast<double>(sample.n_dirty);
 }
 
-double Ahead_flush::next_look_s(const Flush_settings &settings,
-                                const Flush_look &look) const {
-  if (look.is_writing) {
-    return FLUSH_LOOK_INTERVALS * settings.interval_s;
+double Ahead_flush::next_tick_s(const Flush_settings &settings,
+                                const Flush_sample &sample) const {
+  if (sample.is_writing) {
+    return FLUSH_BUSY_RETRY_INTERVALS * settings.interval_s;
   }
-  if (!settings.is_on || m_filled_per_s <= 0.0) {
+  if (!settings.is_on || m_redo_rate <= 0.0) {
     return settings.interval_s;
   }
-  const double way =
-      static_cast<double>(look.sync_age) - flush_age_at(settings, look, 0.0);
-  return std::clamp(FLUSH_STEP_SHARE * way / m_filled_per_s,
-                    std::min(FLUSH_LEAST_INTERVAL_S, settings.interval_s),
+  const double way = static_cast<double>(sample.sync_age) -
+                     age_at_fraction(settings, sample, 0.0);
+  return std::clamp(FLUSH_STEP_FRACTION * way / m_redo_rate,
+                    std::min(FLUSH_INTERVAL_MIN_S, settings.interval_s),
                     settings.interval_s);
 }
 
 bool Ahead_flush::wants_checkpoint(const Flush_settings &settings,
-                                   const Flush_look &look) {
-  const auto age =
-      static_cast<double>(look.lsn - std::min(look.lsn, look.checkpoint_lsn));
+                                   const Flush_sample &sample) {
+  const auto age = static_cast<double>(
+      sample.lsn - std::min(sample.lsn, sample.checkpoint_lsn));
   const auto gain = static_cast<double>(
-      look.oldest_lsn - std::min(look.oldest_lsn, look.checkpoint_lsn));
-  if (age <= flush_age_at(settings, look, 0.0) ||
-      gain <= FLUSH_CHECKPOINT_SHARE * static_cast<double>(look.sync_age) ||
-      look.now_s < m_next_checkpoint_s) {
+      sample.oldest_lsn - std::min(sample.oldest_lsn, sample.checkpoint_lsn));
+  if (age <= age_at_fraction(settings, sample, 0.0) ||
+      gain <=
+          FLUSH_CHECKPOINT_FRACTION * static_cast<double>(sample.sync_age) ||
+      sample.now_s < m_next_checkpoint_s) {
     return false;
   }
-  m_next_checkpoint_s = look.now_s + FLUSH_CHECKPOINT_S;
+  m_next_checkpoint_s = sample.now_s + FLUSH_CHECKPOINT_S;
   return true;
 }
 
-double Ahead_flush::turn_us(double redo_per_s) const {
+double Ahead_flush::change_cost_us(double redo_per_s) const {
   return redo_per_s == FLUSH_UNLIMITED || m_changes_per_s <= 0.0
              ? 0.0
-             : 1e6 * m_change_bytes_per_s / m_changes_per_s /
+             : 1e6 * m_long_redo_rate / m_changes_per_s /
                    std::max(redo_per_s, 1.0);
 }
 

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/policy/flush0method.h
-How much the page cleaners flush in a second while nothing is urgent:
-innodb_adaptive_flushing_method. */
+innodb_adaptive_flushing_method: pages/s that the page cleaners flush while
+nothing is urgent. */
 
 #ifndef flush0method_h
 #define flush0method_h
@@ -22,153 +22,155 @@ innodb_adaptive_flushing_method. */
 
 namespace spw {
 
-/** innodb_adaptive_flushing_method, as in Percona Server 5.5, whose manual has
-the rules in words. */
+/** innodb_adaptive_flushing_method. Source: the rules in the manual of Percona
+Server 5.5. */
 enum class Flush_method {
-  /** Upstream's formula. */
+  /** InnoDB's formula. */
   NATIVE,
-  /** As fast as pages are made dirty, from a quarter of the allowed age on;
-  innodb_io_capacity does not count. */
+  /** The rate at which pages become dirty, from a quarter of the sync age on;
+  independent of innodb_io_capacity. */
   ESTIMATE,
-  /** At a rate that hardly changes. */
+  /** A nearly constant rate. */
   KEEP_AVERAGE
 };
 
 /** @param[in]  method       innodb_adaptive_flushing_method
 @param[in]  is_adaptive  innodb_adaptive_flushing
-@param[in]  is_logging   redo logging is not disabled
-@return the method in effect: without a redo log upstream has a formula that
-does not go by it */
+@param[in]  is_logging   whether redo logging is enabled
+@return the method in effect. Without redo logging InnoDB has a formula that
+does not depend on the redo log */
 inline Flush_method flush_method_used(Flush_method method, bool is_adaptive,
                                       bool is_logging) {
   return is_adaptive && is_logging ? method : Flush_method::NATIVE;
 }
 
-/** ESTIMATE begins at this share of the age of sync flushing. */
-constexpr double FLUSH_ESTIMATE_SHARE = 0.25;
+/** ESTIMATE begins at this fraction of the sync age. */
+constexpr double FLUSH_ESTIMATE_FRACTION = 0.25;
 
-/** KEEP_AVERAGE has the average of so many seconds, as long as upstream's own
-(innodb_flushing_avg_loops, by default), and keeps the age at this share; the
-manual has no number: as far from doing nothing as from sync flushing. */
+/** KEEP_AVERAGE: averaging time, which is InnoDB's (default of
+innodb_flushing_avg_loops), in seconds; and the oldest page age to keep, as a
+fraction of the sync age. Chosen, as the manual has no number: half-way between
+no flushing and sync flushing. */
 constexpr double FLUSH_AVERAGE_S = 30.0;
-constexpr double FLUSH_AVERAGE_SHARE = 0.5;
+constexpr double FLUSH_AVERAGE_FRACTION = 0.5;
 
-/** What was asked for holds for so long after the pass of the page cleaners in
-which it was; then upstream asks for nothing any more: it is asked once a
-second, and not where the server is idle. Seconds. */
-constexpr double FLUSH_METHOD_HOLDS_S = 2.0;
+/** A recommendation expires this time after its pass of the page cleaners:
+seconds. InnoDB makes one each second, but not while the server is idle. */
+constexpr double FLUSH_METHOD_EXPIRY_S = 2.0;
 
-/** What the methods look at, about once a second. */
-struct Flush_method_look {
-  /** Of a clock that only goes forward: seconds. */
+/** A sample for the methods, about once a second. */
+struct Flush_method_sample {
+  /** Monotonic clock: seconds. */
   double now_s;
 
-  /** What upstream's formula asks for: pages. */
-  uint64_t n_native;
+  /** Pages that InnoDB's formula recommends. */
+  uint64_t n_adaptive;
 
   uint64_t n_dirty;
 
-  /** The redo log's end and the oldest change of a dirty page: LSN. */
+  /** LSNs: end of the redo log, first change of the oldest dirty page. */
   uint64_t lsn;
   uint64_t oldest_lsn;
 
-  /** The age of sync flushing: bytes of LSN. */
+  /** Sync age: bytes of LSN. */
   uint64_t sync_age;
 
-  /** Pages that were flushed since the server started. */
+  /** Pages flushed since the server started. */
   uint64_t n_flushed;
 
-  /** Dirty pages, as upstream reckons them, and innodb_max_dirty_pages_pct:
-  percent. */
+  /** Percentage of dirty pages as InnoDB computes it;
+  innodb_max_dirty_pages_pct. */
   double dirty_pct;
   double max_dirty_pct;
 
-  /** innodb_ahead_flushing, innodb_adaptive_flushing; redo logging is not
-  disabled. */
+  /** innodb_ahead_flushing; innodb_adaptive_flushing; whether redo logging is
+  enabled. */
   bool is_ahead_on;
   bool is_adaptive;
   bool is_logging;
 };
 
-/** @param[in]  look  what is set
-@return whether upstream's formula is left to ahead flushing. With
-innodb_adaptive_flushing = OFF upstream still flushes above
+/** @param[in]  sample  the settings
+@return whether ahead flushing replaces InnoDB's formula: with
+innodb_adaptive_flushing = OFF, the formula still flushes above
 innodb_max_dirty_pages_pct_lwm, and ahead flushing has a dirty rule of its own
 */
-inline bool flush_is_left_to_ahead(const Flush_method_look &look) {
-  return look.is_ahead_on && !look.is_adaptive && look.is_logging;
+inline bool flush_is_left_to_ahead(const Flush_method_sample &sample) {
+  return sample.is_ahead_on && !sample.is_adaptive && sample.is_logging;
 }
 
-/** Applies a method. One thread uses it. */
+/** Applies a method. Used by one thread. */
 class Adaptive_method {
  public:
-  /** Upstream's formula has been asked.
+  /** Add a sample, after InnoDB's formula was evaluated.
   @param[in]  method  the method in effect
-  @param[in]  look    now */
-  void look(Flush_method method, const Flush_method_look &look) {
-    const double passed_s = look.now_s - m_last.now_s;
+  @param[in]  sample  the sample */
+  void add_sample(Flush_method method, const Flush_method_sample &sample) {
+    const double passed_s = sample.now_s - m_last.now_s;
     if (m_last.now_s != 0.0 && passed_s > 0.0) {
-      /* Before so much time has passed, the mean of what there is. */
+      /* The mean of all samples, until they cover the averaging time. */
       m_seen_s = std::min(m_seen_s + passed_s, FLUSH_AVERAGE_S);
       const double weight = std::min(1.0, passed_s / m_seen_s);
-      m_filled_per_s +=
+      m_redo_rate +=
           weight *
-          (counter_growth(m_last.lsn, look.lsn) / passed_s - m_filled_per_s);
+          (counter_growth(m_last.lsn, sample.lsn) / passed_s - m_redo_rate);
       const double made_dirty =
-          static_cast<double>(look.n_dirty) -
+          static_cast<double>(sample.n_dirty) -
           static_cast<double>(m_last.n_dirty) +
-          counter_growth(m_last.n_flushed, look.n_flushed);
+          counter_growth(m_last.n_flushed, sample.n_flushed);
       m_dirtied_per_s +=
           weight * (std::max(made_dirty, 0.0) / passed_s - m_dirtied_per_s);
     }
-    m_last = look;
-    m_pass_s = look.now_s;
-    const auto native = static_cast<double>(look.n_native);
-    const bool is_too_dirty = look.dirty_pct >= look.max_dirty_pct;
-    if (method == Flush_method::NATIVE || look.sync_age == 0) {
-      m_per_s = flush_is_left_to_ahead(look) && !is_too_dirty ? 0.0 : native;
+    m_last = sample;
+    m_pass_s = sample.now_s;
+    const auto native = static_cast<double>(sample.n_adaptive);
+    const bool is_too_dirty = sample.dirty_pct >= sample.max_dirty_pct;
+    if (method == Flush_method::NATIVE || sample.sync_age == 0) {
+      m_per_s = flush_is_left_to_ahead(sample) && !is_too_dirty ? 0.0 : native;
       return;
     }
-    const double age = counter_growth(look.oldest_lsn, look.lsn);
-    const double share = age / static_cast<double>(look.sync_age);
-    const double wanted = method == Flush_method::ESTIMATE
-                              ? estimate(look, age, share)
-                              : m_dirtied_per_s * share / FLUSH_AVERAGE_SHARE;
+    const double age = counter_growth(sample.oldest_lsn, sample.lsn);
+    const double share = age / static_cast<double>(sample.sync_age);
+    const double wanted =
+        method == Flush_method::ESTIMATE
+            ? estimate(sample, age, share)
+            : m_dirtied_per_s * share / FLUSH_AVERAGE_FRACTION;
     m_per_s = is_too_dirty ? std::max(wanted, native) : wanted;
   }
 
-  /** The pass is over in which upstream's formula was asked; it can have taken
-  long.
-  @param[in]  now_s  now */
+  /** The pass in which InnoDB's formula was evaluated is over. It can have
+  taken long.
+  @param[in]  now_s  the current time */
   void pass_done(double now_s) { m_pass_s = now_s; }
 
-  /** @param[in]  now_s  now
-  @return what is to be flushed: pages a second */
+  /** @param[in]  now_s  the current time
+  @return pages/s to flush */
   double pages_per_s(double now_s) const {
-    return now_s < m_pass_s + FLUSH_METHOD_HOLDS_S ? m_per_s : 0.0;
+    return now_s < m_pass_s + FLUSH_METHOD_EXPIRY_S ? m_per_s : 0.0;
   }
 
  private:
-  double estimate(const Flush_method_look &look, double age,
+  double estimate(const Flush_method_sample &sample, double age,
                   double share) const {
-    /* Were pages made dirty evenly, their mean age would be half of that of the
-    oldest one. */
-    return share <= FLUSH_ESTIMATE_SHARE
+    /* If pages became dirty evenly, their mean age would be half of the oldest
+    page age. */
+    return share <= FLUSH_ESTIMATE_FRACTION
                ? 0.0
-               : m_filled_per_s * static_cast<double>(look.n_dirty) / age;
+               : m_redo_rate * static_cast<double>(sample.n_dirty) / age;
   }
 
-  Flush_method_look m_last{};
+  Flush_method_sample m_last{};
   double m_per_s{0.0};
 
-  /** When that was asked for, or the pass was over. */
+  /** Time of the last sample, or of the end of its pass. */
   double m_pass_s{0.0};
 
-  /** The averages are of so long: seconds. */
+  /** Time that the averages cover: seconds. */
   double m_seen_s{0.0};
 
-  /** How fast the redo log is filled, and pages are made dirty: a second. */
-  double m_filled_per_s{0.0};
+  /** Averages: redo generation in bytes/s, pages that become dirty in pages/s.
+   */
+  double m_redo_rate{0.0};
   double m_dirtied_per_s{0.0};
 };
 

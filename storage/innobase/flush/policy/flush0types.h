@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/policy/flush0types.h
-What the controller of ahead flushing is given, and what it decides. */
+Input and output of the controller of ahead flushing. */
 
 #ifndef flush0types_h
 #define flush0types_h
@@ -23,104 +23,124 @@ namespace spw {
 
 constexpr double FLUSH_UNLIMITED = std::numeric_limits<double>::infinity();
 
-/** Of innodb_ahead_flushing_interval_ms. The least is chosen: a tenth of the
+/** Minimum of innodb_ahead_flushing_interval_ms. Chosen: a tenth of the
 default. */
-constexpr unsigned long FLUSH_LEAST_INTERVAL_MS = 10;
+constexpr unsigned long FLUSH_INTERVAL_MIN_MS = 10;
 
-/** Upstream's own flushing is as often. */
-constexpr unsigned long FLUSH_MOST_INTERVAL_MS = 1000;
+/** Maximum: the interval of InnoDB's own flushing. */
+constexpr unsigned long FLUSH_INTERVAL_MAX_MS = 1000;
 
 /** innodb_ahead_flushing_device. */
 enum class Flush_device {
-  /** innodb_io_capacity_max is what the device carries. */
+  /** innodb_io_capacity_max stands for the device write capacity. */
   OFF,
-  /** While the kernel says that the device is busy for less than
-  FLUSH_BUSY_SHARE, flush also what innodb_io_capacity leaves free. */
+  /** While the kernel reports the device busy for less than FLUSH_BUSY_FRACTION
+  of the time, also flush with the unused part of innodb_io_capacity. */
   UTIL,
-  /** How long the writes of a round take says what the device carries. */
+  /** Measure the device write capacity from the time that the writes of a round
+  take. */
   LATENCY
 };
 
-/** Why so many pages are flushed, and no more. */
-enum class Flush_reason {
-  /** Ahead flushing is off. */
+/** The rule in force: the one with the highest rate of flushing. */
+enum class Flush_trigger {
+  /** Ahead flushing is off, and so is the other reason for flush rounds,
+  innodb_adaptive_flushing_method. */
   OFF,
-  /** Nothing is above its threshold: only what upstream asks for is flushed. */
-  BELOW,
-  /** Upstream asks for more. */
-  NATIVE,
-  /** The share of dirty pages is above its threshold. */
+  /** All measures are below their thresholds, and adaptive flushing recommends
+  no page. */
+  NONE,
+  /** Adaptive flushing. */
+  ADAPTIVE,
+  /** The percentage of dirty pages is above its threshold. */
   DIRTY,
   /** The device is not busy. */
   UTIL,
-  /** The purge coordinator has asked for more. */
+  /** The purge coordinator has requested more. */
   PURGE,
-  /** The age of the oldest dirty page is below its threshold, and filled so
-  fast that above it more would have to be flushed than is possible. */
+  /** The oldest page age is below its threshold, and redo is generated so fast
+  that above the threshold more pages would have to be flushed than the limits
+  allow. */
   EARLY,
-  /** The age of the oldest dirty page is above its threshold. */
+  /** The oldest page age is above its threshold. */
   AGE,
-  /** The same, and innodb_io_capacity_max is not enough. */
-  LIMIT,
-  /** The same, and the device is not known to carry more. */
+  N
+};
+
+/** What keeps the trigger AGE from flushing as many pages as it needs. */
+enum class Flush_limit {
+  /** No limit is reached. Always with the other triggers, whose requests are
+  cut to the limits. */
+  NONE,
+  /** innodb_io_capacity_max. */
+  IO_CAPACITY_MAX,
+  /** The device write capacity, as measured or as estimated at first. */
   DEVICE,
   N
 };
 
-/** @param[in]  reason  a reason
-@return it in words, for SHOW ENGINE INNODB STATUS */
-inline const char *flush_reason_text(Flush_reason reason) {
+/** @param[in]  trigger  a trigger
+@return its text in SHOW ENGINE INNODB STATUS */
+inline const char *flush_trigger_text(Flush_trigger trigger) {
   constexpr const char *texts[] = {
       "off",
-      "nothing: below all thresholds",
-      "upstream's formula, whose rate is higher",
-      "dirty pages, above their threshold",
-      "a device that is not busy",
-      "purge, which has asked for more",
-      "the age, early: there would be too much to flush later",
-      "the age, above its threshold",
-      "the age; innodb_io_capacity_max allows no more",
-      "the age; the device is not known to carry more"};
+      "none, all measures are below their thresholds",
+      "adaptive flushing",
+      "percentage of dirty pages",
+      "device not busy",
+      "request by purge",
+      "oldest page age, rising fast",
+      "oldest page age"};
   static_assert(sizeof(texts) / sizeof(*texts) ==
-                static_cast<size_t>(Flush_reason::N));
-  return texts[static_cast<size_t>(reason)];
+                static_cast<size_t>(Flush_trigger::N));
+  return texts[static_cast<size_t>(trigger)];
 }
 
-/** @param[in]  reason  a reason
-@return whether rounds for it are asked for by the page cleaners' coordinator:
-neither by upstream's formula nor by purge */
-inline bool flush_is_cleaners(Flush_reason reason) {
-  switch (reason) {
-    case Flush_reason::DIRTY:
-    case Flush_reason::UTIL:
-    case Flush_reason::EARLY:
-    case Flush_reason::AGE:
-    case Flush_reason::LIMIT:
-    case Flush_reason::DEVICE:
+/** @param[in]  limit  a limit
+@return its text in SHOW ENGINE INNODB STATUS */
+inline const char *flush_limit_text(Flush_limit limit) {
+  constexpr const char *texts[] = {"no limit reached",
+                                   "limited by innodb_io_capacity_max",
+                                   "limited by device write capacity"};
+  static_assert(sizeof(texts) / sizeof(*texts) ==
+                static_cast<size_t>(Flush_limit::N));
+  return texts[static_cast<size_t>(limit)];
+}
+
+/** @param[in]  trigger  of a flush round
+@return whether it is a rule of ahead flushing, which counts the pages as
+flushed ahead; else they count as adaptive flushing's */
+inline bool is_ahead_trigger(Flush_trigger trigger) {
+  switch (trigger) {
+    case Flush_trigger::DIRTY:
+    case Flush_trigger::UTIL:
+    case Flush_trigger::PURGE:
+    case Flush_trigger::EARLY:
+    case Flush_trigger::AGE:
       return true;
-    case Flush_reason::OFF:
-    case Flush_reason::BELOW:
-    case Flush_reason::NATIVE:
-    case Flush_reason::PURGE:
-    case Flush_reason::N:
+    case Flush_trigger::OFF:
+    case Flush_trigger::NONE:
+    case Flush_trigger::ADAPTIVE:
+    case Flush_trigger::N:
       break;
   }
   return false;
 }
 
-/** What the flusher has done since the last look instead of waiting for rounds,
-for longer than one, which is not for the device to answer for. */
-enum class Flush_away {
-  /** Nothing, or not for so long. */
-  NO,
-  /** What is not ahead flushing: the pages of that time are made up for. */
-  BUSY,
-  /** It has flushed what an idle server may, which were the pages of that time.
-   */
-  IDLE
+/** What the page cleaners' coordinator has done since the last sample instead
+of waiting for rounds, if it took longer than a round. Such a delay says nothing
+about the device. */
+enum class Gap_cause {
+  /** None, or the gap was at most as long as a flush round. */
+  NONE,
+  /** Unrelated work: the next round catches up. */
+  OTHER_WORK,
+  /** Flushing of an idle server (innodb_idle_flush_pct). Its pages were the
+  pages of that time: the next round does not catch up. */
+  IDLE_FLUSH
 };
 
-/** What is set; by default. */
+/** The settings. Initialized to the defaults. */
 struct Flush_settings {
   /** innodb_ahead_flushing. */
   bool is_on{false};
@@ -130,138 +150,142 @@ struct Flush_settings {
   double dirty_pct{0.0};
   double max_dirty_pct{90.0};
 
-  /** innodb_ahead_flushing_age_pct: percent, below 100. By default so high that
-  pages are changed often before they are flushed, and that a quarter of the
-  way to sync flushing is left for bursts, and for the device to be known. */
+  /** innodb_ahead_flushing_age_pct: percent of the sync age, below 100. The
+  default is high, so that pages are changed often before a flush. It leaves a
+  quarter of the sync age for bursts, and to measure the device write capacity.
+  */
   double age_pct{75.0};
 
   /** innodb_ahead_flushing_io_pct: percent. */
   double io_pct{20.0};
 
-  /** innodb_io_capacity, innodb_io_capacity_max: pages a second. */
+  /** innodb_io_capacity, innodb_io_capacity_max: pages/s. */
   double io_capacity{10e3};
   double io_capacity_max{20e3};
 
-  /** innodb_ahead_flushing_interval_ms, the time between two rounds, unless
-  there is a reason for another: seconds. */
+  /** innodb_ahead_flushing_interval_ms: seconds between two rounds. The
+  controller shortens or lengthens it. */
   double interval_s{0.1};
 
-  /** innodb_buffer_pool_instances: each flushes as many pages of a round. */
+  /** innodb_buffer_pool_instances: each flushes the same number of pages in a
+  round. */
   uint64_t n_instances{1};
 
-  /** innodb_ahead_flushing_device = LATENCY: no more is flushed than the device
-  carries. */
+  /** innodb_ahead_flushing_device = LATENCY: the device write capacity limits
+  flushing. */
   bool is_limited_by_device{true};
 };
 
-/** The defaults of the variables; is_limited_by_device is of none. */
+/** The defaults of the variables; is_limited_by_device is not a variable. */
 constexpr Flush_settings FLUSH_DEFAULTS;
 
-/** Of innodb_ahead_flushing_age_pct: so much that there is a way left on which
-who writes can be held back. Chosen: of a redo log of 8M, the least that can be
-set, 5 % are 0.3 MB, filled in 2 ms by 120 MB a second. */
-constexpr double FLUSH_MOST_AGE_PCT = 95.0;
+/** Maximum of innodb_ahead_flushing_age_pct: leaves a range in which the write
+throttle can delay sessions. Chosen: in the smallest redo log, 8M, 5 % are 0.3
+MB, which 120 MB/s fill in 2 ms. */
+constexpr double FLUSH_AGE_PCT_MAX = 95.0;
 
-/** @param[in]  settings  what is set
-@return the share of dirty pages above which pages are flushed ahead: percent.
-0 stands for half of what is allowed */
+/** @param[in]  settings  the settings
+@return the percentage of dirty pages above which pages are flushed ahead:
+dirty_pct, or half of max_dirty_pct if dirty_pct is 0 */
 inline double flush_dirty_threshold_pct(const Flush_settings &settings) {
   return settings.dirty_pct > 0.0 ? settings.dirty_pct
                                   : settings.max_dirty_pct / 2.0;
 }
 
-/** The buffer pool and the redo log at a time. As it is, an empty one. */
-struct Flush_look {
-  /** Of a clock that only goes forward: seconds. */
+/** State of the buffer pool and the redo log. Initialized as empty. */
+struct Flush_sample {
+  /** Monotonic clock: seconds. */
   double now_s{0.0};
 
-  /** Dirty pages, and all pages of the buffer pool that hold or may hold data.
+  /** Dirty pages, and all pages of the buffer pool that hold or can hold data.
    */
   uint64_t n_dirty{0};
   uint64_t n_pages{0};
 
-  /** The redo log's end; the oldest change of a dirty page, the same as the end
-  if there is none; the last checkpoint: LSN. */
+  /** LSNs: end of the redo log; first change of the oldest dirty page, or the
+  end of the redo log if no page is dirty; last checkpoint. */
   uint64_t lsn{0};
   uint64_t oldest_lsn{0};
   uint64_t checkpoint_lsn{0};
 
-  /** Pages may have been changed first by so much later than oldest_lsn says,
-as they are not in the order of their changes
-(innodb_buf_flush_list_added_size): bytes of LSN. */
-  uint64_t order_lag{0};
+  /** Flush lists are not strictly ordered (innodb_buf_flush_list_added_size): a
+  page's first change can be this much later than oldest_lsn says. Bytes of LSN.
+  */
+  uint64_t lsn_disorder{0};
 
-  /** The age at which pages are flushed at any price: bytes of LSN. */
+  /** Sync age: bytes of LSN. */
   uint64_t sync_age{0};
 
-  /** What upstream's formula asks for, and what purge has asked for since the
-  last round: pages a second. */
-  double native_per_s{0.0};
+  /** Pages/s that adaptive flushing recommends, and that purge has requested
+  since the last round. */
+  double adaptive_per_s{0.0};
   double purge_per_s{0.0};
 
-  /** The former is in parts of innodb_io_capacity, as upstream's formula is for
-  the most part. */
-  bool is_native_in_parts{true};
+  /** Whether adaptive_per_s is proportional to innodb_io_capacity, as most of
+  the adaptive flushing formula is. */
+  bool adaptive_scales_with_io_capacity{true};
 
-  /** What the device leaves free beside that: flush_util_extra_per_s(). */
+  /** Pages/s that UTIL adds: flush_util_extra_per_s(). */
   double util_per_s{0.0};
 
-  /** Pages that have been written, pages that have been handed over from the
-  LRU lists, which upstream flushes first in each round as they need it, and
-  changes of rows that took turns (redo_take_turn()), since the server started.
-*/
+  /** Since the server started: pages written; pages submitted from the LRU
+  lists, which each pass flushes first; row changes of sessions subject to the
+  write throttle (throttle_row_change()). */
   uint64_t n_written{0};
   uint64_t n_lru_flushed{0};
   uint64_t n_changes{0};
 
-  /** fsync() of files other than the redo log's since the server started. */
+  /** fsync() calls since the server started, except on the redo log. */
   uint64_t n_fsyncs{0};
 
-  /** Pages of the last round are still being written: upstream has one batch of
-  a flush list at a time. */
+  /** Pages of the last round are still being written. InnoDB has at most one
+  batch for each flush list at a time. */
   bool is_writing{false};
 
-  /** What the flusher has done since the last look. */
-  Flush_away away{Flush_away::NO};
+  /** What the coordinator has done since the last sample. */
+  Gap_cause gap_cause{Gap_cause::NONE};
 
-  /** The redo log is being made smaller. */
+  /** The redo log is being resized down. */
   bool is_shrinking{false};
 
-  /** What the device carries: pages a second. It has been seen, or is where to
-  begin. */
+  /** Device write capacity: pages/s. is_device_seen: it is measured; else it is
+  the initial estimate. */
   double device_per_s{FLUSH_UNLIMITED};
   bool is_device_seen{true};
 };
 
-/** What is done; with nothing set, nothing. */
+/** The decision. Initialized to no flushing and no limit. */
 struct Flush_decision {
-  Flush_reason reason{Flush_reason::OFF};
+  Flush_trigger trigger{Flush_trigger::OFF};
 
-  /** Pages may be flushed: those of the last round are written, and it is time
-  for the next. */
+  Flush_limit limit{Flush_limit::NONE};
+
+  /** A round can begin: the pages of the last one are written, and it is time.
+   */
   bool is_round{false};
 
   /** Pages to flush now. */
   uint64_t n_pages{0};
 
-  /** Pages that were changed first at this LSN or later stay. */
+  /** Flush only pages whose first change is before this LSN. */
   uint64_t lsn_limit{UINT64_MAX};
 
-  /** How fast the redo log may be filled: bytes a second; and what that leaves
-  for a change of a row: microseconds, 0 if it may be filled at any speed. */
+  /** Limit on redo generation: bytes/s. The time that it leaves for each row
+  change: microseconds; 0 without a limit. */
   double redo_bytes_per_s{FLUSH_UNLIMITED};
-  double turn_us{0.0};
+  double change_cost_us{0.0};
 
-  /** The round is late, and does not make up for so much: seconds. */
-  double lost_s{0.0};
+  /** Time by which the round is late and does not catch up: seconds. */
+  double forfeited_s{0.0};
 
-  /** No more may be flushed, and the device is not known to carry more. */
+  /** The rate is at its limit, and the device write capacity, measured or
+  estimated at first, is below innodb_io_capacity_max. */
   bool is_at_device{false};
 
-  /** When to look again: after so many seconds. */
-  double next_look_s{0.0};
+  /** Time to the next sample: seconds. */
+  double next_tick_s{0.0};
 
-  /** A checkpoint would give redo space free that is needed. */
+  /** Request a checkpoint: it would reclaim redo space that is needed. */
   bool wants_checkpoint{false};
 };
 

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/policy/flush0util.h
-innodb_ahead_flushing_device = UTIL: what a device that is not busy leaves free.
-*/
+innodb_ahead_flushing_device = UTIL: use the spare I/O capacity of a device that
+is not busy. */
 
 #ifndef flush0util_h
 #define flush0util_h
@@ -23,34 +23,35 @@ innodb_ahead_flushing_device = UTIL: what a device that is not busy leaves free.
 
 namespace spw {
 
-/** Above it a device counts as busy. Source: docs/origins.md, 3. */
-constexpr double FLUSH_BUSY_SHARE = 0.8;
+/** A device that is busy for this fraction of the time counts as busy. Source:
+docs/origins.md, 3. */
+constexpr double FLUSH_BUSY_FRACTION = 0.8;
 
-/** The disks are looked at so often: seconds. */
+/** Interval between two samples of the disks: seconds. */
 constexpr double FLUSH_UTIL_WINDOW_S = 1.0;
 
-/** What the kernel has counted for a disk. */
+/** The kernel's counters of a disk. */
 struct Disk_work {
-  /** For how long it was busy: milliseconds. */
+  /** Busy time: milliseconds. */
   uint64_t busy_ms;
 
-  /** Reads and writes that were completed. */
+  /** Completed reads and writes. */
   uint64_t n_ios;
 };
 
-/** What disks have had to do. */
+/** Load of the disks. */
 struct Disk_load {
-  /** For which part of the time the busiest was busy: 0 to 1. */
+  /** Fraction of the time for which the busiest disk was busy: 0 to 1. */
   double busy_share{0.0};
 
-  /** What all have read and written: I/Os a second. */
+  /** Reads and writes of all disks: I/Os/s. */
   double io_per_s{0.0};
 };
 
-/** @param[in]  before    what was counted for each disk
+/** @param[in]  before    counters of each disk
 @param[in]  after     the same, later; a disk that is gone is left out
-@param[in]  passed_s  so many seconds later
-@return what they have had to do */
+@param[in]  passed_s  seconds between them
+@return the load in that time */
 inline Disk_load disk_load(const std::vector<Disk_work> &before,
                            const std::vector<Disk_work> &after,
                            double passed_s) {
@@ -65,62 +66,64 @@ inline Disk_load disk_load(const std::vector<Disk_work> &before,
 }
 
 /** The rule of UTIL.
-@param[in]  load           what the disks have had to do
-@param[in]  flushed_per_s  pages that were flushed, which are among them: a
-second. (With them, what is flushed would be free and taken in turns.)
-@param[in]  native_per_s   what upstream's formula asks for: pages a second
-@param[in]  io_capacity    innodb_io_capacity: pages a second
-@return what is flushed beside what upstream asks for: pages a second */
+@param[in]  load            load of the disks
+@param[in]  flushed_per_s   flushed pages/s. They are a part of the load, and
+                            count as spare: otherwise the result would oscillate
+@param[in]  adaptive_per_s  pages/s that adaptive flushing recommends
+@param[in]  io_capacity     innodb_io_capacity: pages/s
+@return pages/s to flush in addition to adaptive flushing */
 inline double flush_util_extra_per_s(const Disk_load &load,
-                                     double flushed_per_s, double native_per_s,
+                                     double flushed_per_s,
+                                     double adaptive_per_s,
                                      double io_capacity) {
-  return load.busy_share < FLUSH_BUSY_SHARE
+  return load.busy_share < FLUSH_BUSY_FRACTION
              ? std::max(0.0, io_capacity -
                                  std::max(0.0, load.io_per_s - flushed_per_s) -
-                                 native_per_s)
+                                 adaptive_per_s)
              : 0.0;
 }
 
-/** Applies that rule to the disks below the data directory. One thread uses it;
-times are seconds of a clock that only goes forward. */
+/** Applies the rule of UTIL to the disks below the data directory. Used by one
+thread; times are seconds of a monotonic clock. */
 class Flush_util {
  public:
-  /** @return whether the disks are seen for the first time, or again after they
+  /** @return whether there is no previous sample: at first, and after the disks
   could not be read */
   bool is_new() const { return m_work.empty(); }
 
-  /** @param[in]  now_s  now
-  @return whether it is time to look at the disks */
+  /** @param[in]  now_s  the current time
+  @return whether a sample is due */
   bool is_due(double now_s) const {
     return is_new() || now_s - m_now_s >= FLUSH_UTIL_WINDOW_S;
   }
 
-  /** See what the disks have done.
-  @param[in]  now_s         now
-  @param[in]  work          what was counted for each; nothing if that cannot be
-  read
-  @param[in]  n_flushed     pages that were flushed since the server started
-  @param[in]  native_per_s  what upstream's formula asks for: pages a second
-  @param[in]  io_capacity   innodb_io_capacity: pages a second */
-  void look(double now_s, const std::vector<Disk_work> &work,
-            uint64_t n_flushed, double native_per_s, double io_capacity) {
+  /** Add a sample.
+  @param[in]  now_s           the current time
+  @param[in]  work            counters of each disk; empty if a disk cannot be
+                              read
+  @param[in]  n_flushed       pages flushed since the server started
+  @param[in]  adaptive_per_s  pages/s that adaptive flushing recommends
+  @param[in]  io_capacity     innodb_io_capacity: pages/s */
+  void add_sample(double now_s, const std::vector<Disk_work> &work,
+                  uint64_t n_flushed, double adaptive_per_s,
+                  double io_capacity) {
     const double passed_s = now_s - m_now_s;
     m_extra_per_s = is_new() || work.empty()
                         ? 0.0
                         : flush_util_extra_per_s(
                               disk_load(m_work, work, passed_s),
                               counter_growth(m_n_flushed, n_flushed) / passed_s,
-                              native_per_s, io_capacity);
+                              adaptive_per_s, io_capacity);
     m_work = work;
     m_n_flushed = n_flushed;
     m_now_s = now_s;
   }
 
-  /** @return what is flushed beside what upstream asks for: pages a second */
+  /** @return pages/s to flush in addition to adaptive flushing */
   double extra_per_s() const { return m_extra_per_s; }
 
  private:
-  /** The last look. */
+  /** The last sample. */
   std::vector<Disk_work> m_work;
   uint64_t m_n_flushed{0};
   double m_now_s{0.0};

@@ -9,9 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file redo/policy/redo0limits.h
-Where the age of the last checkpoint makes InnoDB flush at any price, users wait
-and the log writer wait; and how these ages may fall when the redo log is made
-smaller. */
+Limits on the checkpoint age: for sync flushing, for sessions and for the log
+writer; and how they may fall when the redo log is resized down. */
 
 #ifndef redo0limits_h
 #define redo0limits_h
@@ -22,7 +21,7 @@ smaller. */
 namespace spw {
 
 /** What InnoDB has computed from innodb_redo_log_capacity and the number of
-threads; bytes of LSN. */
+threads: bytes of LSN. */
 struct Redo_capacity {
   /** Log_files_capacity's adaptive_flush_max_age(), soft_logical_capacity() and
   hard_logical_capacity(). */
@@ -30,26 +29,26 @@ struct Redo_capacity {
   uint64_t soft_logical_capacity;
   uint64_t hard_logical_capacity;
 
-  /** log_free_check_margin(): for mini-transactions under way. */
+  /** log_free_check_margin(): for mini-transactions in progress. */
   uint64_t free_check_margin;
 };
 
-/** Ages of the last checkpoint; bytes of LSN. */
+/** Limits on the checkpoint age: bytes of LSN. */
 struct Redo_limits {
-  /** Above it pages are flushed as fast as it goes. */
+  /** Above it sync flushing is in progress. */
   uint64_t sync_age{0};
 
   /** Above it user threads wait. */
   uint64_t max_age{0};
 
-  /** Above it the log writer does. */
+  /** Above it the log writer waits. */
   uint64_t hard_age{0};
 };
 
 /** @param[in]  capacity  what InnoDB has computed
-@return the ages at which it acts: page cleaners and user threads take the
-margin from theirs when they compare, the log writer does not. 0 where the
-margin is all. (Upstream's log0chkp.cc and buf0flu.cc.) */
+@return the limits in effect. Page cleaners and user threads subtract the margin
+when they compare, the log writer does not. 0 if the margin is at least as
+large. Source: InnoDB's log0chkp.cc and buf0flu.cc */
 inline Redo_limits redo_limits(const Redo_capacity &capacity) {
   const auto less_margin = [&capacity](uint64_t age) {
     return age - std::min(age, capacity.free_check_margin);
@@ -59,22 +58,24 @@ inline Redo_limits redo_limits(const Redo_capacity &capacity) {
           .hard_age = capacity.hard_logical_capacity};
 }
 
-/** How far the age above which the log writer waits may be lowered at once.
+/** Decide how far the log writer's limit on the checkpoint age is lowered at
+once.
 
-A thread that fills the redo log has seen that there is room for what it has
-reserved in the log buffer, and the page cleaners, who make more room, cannot
-flush a page before its redo is written. So what is let in has to fit: a limit
-below it lets nobody write, the page cleaners included, and the server hangs.
-Two things bound what is let in. What threads have reserved, and reserve without
-another look, is no more than the LSN and the margin. What they are let in with
-while the new limit is made known is no more than the soft capacity until now.
+A thread that generates redo has checked that there is free space for what it
+reserves in the log buffer. The page cleaners, which reclaim space, cannot flush
+a page before its redo is written. Invariant: all redo that threads were
+admitted with fits below the limit. Otherwise no thread could write, including
+the page cleaners, and the server would hang. Two bounds hold for that redo.
+What threads have reserved, and reserve without another check, ends at the
+current LSN plus the margin. What they are admitted with while the new limit is
+published ends at the soft capacity in force until now.
 
 @param[in]  wanted  the new hard_logical_capacity
-@param[in]  now     what is in force
-@param[in]  age     of the last checkpoint, to the LSN that is reserved last
-@return the hard_logical_capacity to be in force: what is wanted, or more, but
-never more than now unless that is wanted. A multiple of the block if the ages
-are. */
+@param[in]  now     the capacity in force
+@param[in]  age     checkpoint age, up to the LSN that was reserved last
+@return the hard_logical_capacity to be in force: wanted, or more, but at most
+the present one unless more is wanted. A multiple of the block if the ages are
+*/
 inline uint64_t redo_lowered_capacity(uint64_t wanted, const Redo_capacity &now,
                                       uint64_t age) {
   const uint64_t reserved = age + now.free_check_margin;

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file stall/policy/stall0stats.h
-How often threads waited for one thing, for how long, and whether to write
-about it to the error log. */
+Statistics of one kind of wait: number, durations, and when to write to the
+error log. */
 
 #ifndef stall0stats_h
 #define stall0stats_h
@@ -24,8 +24,9 @@ about it to the error log. */
 namespace spw {
 
 /** Upper bounds of the histogram's buckets, in microseconds: 1, 2 and 5 of each
-decade from 1 us to 100 s, so that a percentile is known within a factor of 2.5
-and each decade ends at a bound. A duration that equals a bound is below it. */
+decade from 1 us to 100 s, so that a percentile is exact within a factor of 2.5
+and each decade ends at a bound. A duration equal to a bound is in the bucket
+below it. */
 inline constexpr std::array<uint64_t, 25> STALL_BOUNDS_US{
     1,         2,          5,          10,         20,
     50,        100,        200,        500,        1'000,
@@ -33,13 +34,13 @@ inline constexpr std::array<uint64_t, 25> STALL_BOUNDS_US{
     100'000,   200'000,    500'000,    1'000'000,  2'000'000,
     5'000'000, 10'000'000, 20'000'000, 50'000'000, 100'000'000};
 
-/** Number of buckets: the last one has what is longer than the last bound. */
+/** Number of buckets. The last one is for durations above the last bound. */
 inline constexpr size_t STALL_BUCKETS = STALL_BOUNDS_US.size() + 1;
 
-/** Number of decades, from 1 us to 100 s, and one for what is longer. */
+/** Number of decades from 1 us to 100 s, and one for longer durations. */
 inline constexpr size_t STALL_DECADES = 10;
 
-/** @param[in]  duration_us  a duration, in microseconds
+/** @param[in]  duration_us  a duration: microseconds
 @return its bucket, 0 to STALL_BUCKETS - 1 */
 inline size_t stall_bucket(uint64_t duration_us) {
   return std::lower_bound(STALL_BOUNDS_US.begin(), STALL_BOUNDS_US.end(),
@@ -47,35 +48,34 @@ inline size_t stall_bucket(uint64_t duration_us) {
          STALL_BOUNDS_US.begin();
 }
 
-/** The waits for one thing since the server's start, as read at one time. */
+/** Snapshot of the waits of one kind since server start. */
 struct Stall_summary {
   /** Waits that have begun. */
   uint64_t count{0};
 
-  /** Waits that have not ended. */
+  /** Waits that have not ended yet. */
   uint64_t waiting{0};
 
-  /** Duration of those that have ended, in microseconds: sum, longest. */
+  /** Total and max duration of waits that have ended: microseconds. */
   uint64_t time_us{0};
   uint64_t max_us{0};
 
-  /** When the last one ended, by the clock that was passed in; 0 if none has.
-   */
+  /** Time when the last one ended, of the caller's clock; 0 if none has. */
   uint64_t last_us{0};
 
-  /** Those that have ended, by duration. */
+  /** Waits that have ended, by duration. */
   std::array<uint64_t, STALL_BUCKETS> buckets{};
 
-  /** @param[in]  now_us    time, by the clock of last_us
-  @param[in]  start_us  when counting began, by the same clock
-  @return microseconds since the last one has ended; since the start, if none
+  /** @param[in]  now_us    time, of the clock of last_us
+  @param[in]  start_us  time when counting began, of the same clock
+  @return microseconds since the last wait ended, or since the start if none
   has */
   uint64_t since_last_us(uint64_t now_us, uint64_t start_us) const {
     return now_us - std::min(now_us, last_us == 0 ? start_us : last_us);
   }
 
   /** @param[in]  bound_us  one of STALL_BOUNDS_US
-  @return waits that have ended and were longer than it */
+  @return number of waits that have ended and were longer */
   uint64_t longer_than(uint64_t bound_us) const {
     uint64_t n = 0;
     for (size_t i = stall_bucket(bound_us) + 1; i < STALL_BUCKETS; ++i) {
@@ -84,22 +84,21 @@ struct Stall_summary {
     return n;
   }
 
-  /** @return the buckets in coarser steps: waits that have ended and took at
-  most 1 us, more than that and at most 10 us, and so on to 100 s, and longer
-*/
+  /** @return the histogram by decades: waits that have ended and took up to 1
+  us, up to 10 us, and so on up to 100 s, and longer */
   std::array<uint64_t, STALL_DECADES> decades() const {
     std::array<uint64_t, STALL_DECADES> decades{};
     for (size_t i = 0; i < STALL_BUCKETS; ++i) {
-      /* The first bucket is the first decade, three more each of the others. */
+      /* The first decade is one bucket, the others are three each. */
       decades[(i + 2) / 3] += buckets[i];
     }
     return decades;
   }
 
   /** @param[in]  pct  0 to 100
-  @return a duration in microseconds that at least pct percent of the waits did
-  not exceed: the upper bound of a bucket, or the longest wait if that is less;
-  0 if none has ended */
+  @return a duration that at least pct percent of the waits did not exceed:
+  microseconds. It is the upper bound of a bucket, or the longest wait if that
+  is less; 0 if none has ended. */
   uint64_t percentile_us(unsigned pct) const {
     uint64_t ended = 0;
     for (const uint64_t n : buckets) {
@@ -119,33 +118,32 @@ struct Stall_summary {
   }
 };
 
-/** What is to be written to the error log. */
+/** A message for the error log. */
 struct Stall_log_line {
-  /** Waits that have ended since the last line and were longer than the
-  threshold. */
+  /** Waits longer than the threshold that have ended since the last message. */
   uint64_t count{0};
 
-  /** The longest of them, in microseconds. */
+  /** Duration of the longest of them: microseconds. */
   uint64_t max_us{0};
 
   /** Waits that have not ended, if none has ended for longer than the
   threshold. */
   uint64_t waiting{0};
 
-  /** For how long none has, in microseconds; a wait of now began before that.
-   */
+  /** Time for which no wait has ended: microseconds. At least one present wait
+  began before that. */
   uint64_t waiting_us{0};
 
   /** @return whether there is anything to write */
   bool is_due() const { return count != 0 || waiting != 0; }
 };
 
-/** Shortest time between two lines about the same thing, in microseconds: often
-enough to follow an incident, seldom enough not to be one. */
+/** Min time between two messages about one kind of stall, in microseconds:
+often enough to follow an incident, rare enough not to flood the log. */
 inline constexpr uint64_t STALL_LOG_INTERVAL_US = 10'000'000;
 
-/** Counters of the waits for one thing. Any number of threads call begin(),
-end() and summary(), without a latch: all is relaxed, a summary is not of one
+/** Counters of one kind of wait. Any number of threads call begin(), end() and
+summary() without a latch. The counters are relaxed: a summary is not from one
 instant. One thread calls log_line(). */
 class Stall_stats {
  public:
@@ -153,9 +151,10 @@ class Stall_stats {
   void begin() { m_begun.fetch_add(1, std::memory_order_relaxed); }
 
   /** A wait ends.
-  @param[in]  duration_us      how long it was, in microseconds
-  @param[in]  now_us           time, of a clock that does not go back
-  @param[in]  log_threshold_us longer ones are for the error log; 0: none is */
+  @param[in]  duration_us       its duration: microseconds
+  @param[in]  now_us            time of a monotonic clock: microseconds
+  @param[in]  log_threshold_us  longer waits go to the error log; 0: none
+  does */
   void end(uint64_t duration_us, uint64_t now_us, uint64_t log_threshold_us) {
     m_ended.fetch_add(1, std::memory_order_relaxed);
     m_time_us.fetch_add(duration_us, std::memory_order_relaxed);
@@ -165,18 +164,19 @@ class Stall_stats {
     raise(m_last_us, now_us);
 
     if (log_threshold_us != 0 && duration_us > log_threshold_us) {
-      /* In this order: a wait that is counted is in the maximum. */
+      /* Invariant: a wait that is counted is in the maximum. Keep this
+      order. */
       raise(m_log_max_us, duration_us);
       m_log_count.fetch_add(1, std::memory_order_release);
     }
   }
 
-  /** @return what has been counted */
+  /** @return the statistics */
   Stall_summary summary() const {
     Stall_summary summary;
 
     /* A wait can begin and end between the two loads, and relaxed increments
-    be seen in any order: the difference is held at 0. */
+    appear in any order: the difference is at least 0. */
     const uint64_t ended = m_ended.load(std::memory_order_relaxed);
     summary.count = m_begun.load(std::memory_order_relaxed);
     summary.waiting = summary.count - std::min(ended, summary.count);
@@ -189,17 +189,16 @@ class Stall_stats {
     return summary;
   }
 
-  /** Whether to write to the error log. To be called about once a second, or
-  more often. Waits that have ended are not returned again.
+  /** Decide whether to write to the error log. Called about once a second or
+  more often. Returns a wait that has ended once.
   @param[in]  now_us        time, as for end()
-  @param[in]  threshold_us  what is not longer is not written of; 0: nothing is
-  @return what to write */
+  @param[in]  threshold_us  longer waits are written; 0: none is
+  @return the message */
   Stall_log_line log_line(uint64_t now_us, uint64_t threshold_us) {
     Stall_log_line line;
-    const Stuck stuck = look_for_stuck(now_us);
+    const Stuck stuck = detect_stuck(now_us);
 
-    /* Those that were longer than a threshold of before may not be longer than
-    the one of now. */
+    /* Waits longer than an earlier threshold may not exceed the present one. */
     if (m_log_count.load(std::memory_order_acquire) != 0 &&
         (threshold_us == 0 ||
          m_log_max_us.load(std::memory_order_relaxed) <= threshold_us)) {
@@ -229,19 +228,20 @@ class Stall_stats {
   }
 
  private:
-  /** Waits of now, and for how long none has ended. */
+  /** Present waits, and the time for which none has ended. */
   struct Stuck {
     uint64_t waiting;
     uint64_t duration_us;
   };
 
-  /** Where some wait and none ends from one call to the next, one of those that
-  waited at the first call waits still: there is no need to know which.
-  @param[in]  now_us  time
-  @return what is known */
-  Stuck look_for_stuck(uint64_t now_us) {
-    /* A wait that ends between the two loads looks as if it went on, but the
-    next call sees that one has ended. */
+  /** Detect waits that do not end. If threads wait at two calls and no wait has
+  ended in between, a wait of the first call still lasts; it does not matter
+  which.
+  @param[in]  now_us  time: microseconds
+  @return the present waits */
+  Stuck detect_stuck(uint64_t now_us) {
+    /* A wait that ends between the two loads seems to last, but the next call
+    detects that one has ended. */
     const uint64_t ended = m_ended.load(std::memory_order_relaxed);
     const uint64_t begun = m_begun.load(std::memory_order_relaxed);
 
@@ -257,7 +257,7 @@ class Stall_stats {
     return {.waiting = begun - ended, .duration_us = now_us - m_stuck_since_us};
   }
 
-  /** Set a variable to a value unless it has a higher one. */
+  /** Raise a variable to a value, unless it has a higher one. */
   static void raise(std::atomic<uint64_t> &variable, uint64_t value) {
     uint64_t old = variable.load(std::memory_order_relaxed);
     while (old < value && !variable.compare_exchange_weak(
@@ -272,17 +272,19 @@ class Stall_stats {
   std::atomic<uint64_t> m_last_us{0};
   std::array<std::atomic<uint64_t>, STALL_BUCKETS> m_buckets{};
 
-  /** Waits longer than the threshold that no line has told of yet, and the
-  longest of them. */
+  /** Waits longer than the threshold that no message has reported yet, and the
+  duration of the longest: microseconds. */
   std::atomic<uint64_t> m_log_count{0};
   std::atomic<uint64_t> m_log_max_us{0};
 
-  /** When the last line was written, if one was; log_line()'s thread only. */
+  /** Whether a message was written, and when the last one was. Used by
+  log_line()'s thread only. */
   bool m_logged{false};
   uint64_t m_logged_us{0};
 
-  /** Whether some waited when log_line() was called last; then how many had
-  ended by then and since when it has been as many. log_line()'s thread only. */
+  /** Whether threads waited at the last log_line(); then the number of waits
+  that had ended, and since when it is unchanged. Used by log_line()'s thread
+  only. */
   bool m_is_stuck{false};
   uint64_t m_stuck_ended{0};
   uint64_t m_stuck_since_us{0};
