@@ -39,7 +39,7 @@ def run(arguments):
     folder = arguments.output or RESULTS / arguments.plan.stem
     experiment = Experiment(plan, folder.absolute(), arguments.without_device_models)
     try:
-        experiment.carry_out()
+        experiment.execute()
     except (Failure, KeyboardInterrupt, SystemExit):
         if experiment.has_folder and any(experiment.finished(one) for one in experiment.runs):
             say(f"what is done is kept in {folder}; the same command goes on there; {sys.argv[0]} report {folder} "

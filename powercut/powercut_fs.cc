@@ -64,7 +64,7 @@ what the flush makes durable. */
 #include <memory>
 #include <string>
 
-#include "settle.h"
+#include "survivors.h"
 
 namespace {
 
@@ -155,7 +155,7 @@ bool is_control(const char *path) {
 int failed() { return -errno; }
 
 /** Write all of it, or end the program: the medium itself does not fail. */
-void put(int fd, const char *data, size_t length, off_t offset) {
+void write_medium(int fd, const char *data, size_t length, off_t offset) {
   while (length > 0) {
     const ssize_t n = pwrite(fd, data, length, offset);
     if (n < 0 && errno == EINTR) {
@@ -182,15 +182,15 @@ void put_through(const File &file, const char *data, size_t size,
                  off_t offset) {
   if (is_direct(file, size, offset)) {
     memcpy(block_buffer, data, size);
-    put(file.direct_fd, block_buffer, size, offset);
+    write_medium(file.direct_fd, block_buffer, size, offset);
   } else {
-    put(file.fd, data, size, offset);
+    write_medium(file.fd, data, size, offset);
   }
 }
 
 /** Read from the medium.
 @return as pread() */
-ssize_t get(const File &file, char *data, size_t size, off_t offset) {
+ssize_t read_medium(const File &file, char *data, size_t size, off_t offset) {
   if (!is_direct(file, size, offset)) {
     return pread(file.fd, data, size, offset);
   }
@@ -208,7 +208,7 @@ void destage(File &file, const Write &write) {
     cached_bytes -= write.data.size();
     return;
   }
-  put(file.fd, write.data.data(), write.data.size(), write.offset);
+  write_medium(file.fd, write.data.data(), write.data.size(), write.offset);
   cached_bytes -= write.data.size();
 }
 
@@ -430,7 +430,7 @@ int fs_read(const char *, char *buffer, size_t size, off_t offset,
   if (is_cut) {
     return -EIO;
   }
-  const ssize_t n = get(*file, buffer, size, offset);
+  const ssize_t n = read_medium(*file, buffer, size, offset);
   if (n < 0) {
     return failed();
   }
@@ -795,7 +795,7 @@ int settle(uint64_t seed) {
           write.offset + write.data.size(),
           powercut::next_sector(from, settings.sector_bytes));
       if (survives[i][sector]) {
-        put(fd, write.data.data() + (from - write.offset), to - from,
+        write_medium(fd, write.data.data() + (from - write.offset), to - from,
             static_cast<off_t>(from));
         ++n_survive;
       }

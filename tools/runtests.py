@@ -177,7 +177,7 @@ def lint_rooms():
     fail_on(rooms.problems())
 
 
-def one(test):
+def single(test):
     """A part that is a single test."""
 
     def part():
@@ -208,7 +208,7 @@ def flush_simulation():
         raise Failure(f"flush_simulation.py has not printed five devices with two servers:\n{output}")
 
 
-def loaded(folder, names):
+def discover(folder, names):
     """The tests in a folder, or those named of them."""
     loader = unittest.TestLoader()
     suite = loader.discover(str(folder), top_level_dir=str(folder))
@@ -223,7 +223,7 @@ def tests_of(suite):
 def run_python_tests(folder, names=None):
     """Run them by unittest; gives how many have passed, and which have failed or were skipped, with why."""
     text = io.StringIO()
-    result = unittest.TextTestRunner(stream=text, verbosity=1, buffer=True).run(loaded(folder, names))
+    result = unittest.TextTestRunner(stream=text, verbosity=1, buffer=True).run(discover(folder, names))
     if not result.wasSuccessful():
         print(text.getvalue(), flush=True)
     unexpected = [(test, "unexpected success") for test in result.unexpectedSuccesses]
@@ -251,7 +251,7 @@ def python_tests(folder, names=None, jobs=1):
             # Each finds a new environment: what a test sets in its process is not there for the next one.
             context = multiprocessing.get_context("spawn")
             with concurrent.futures.ProcessPoolExecutor(jobs, context, take_signals, max_tasks_per_child=1) as pool:
-                ids = [test.id() for test in tests_of(loaded(folder, names))]
+                ids = [test.id() for test in tests_of(discover(folder, names))]
                 try:
                     results = list(pool.map(run_python_test, [folder] * len(ids), ids))
                 except KeyboardInterrupt:
@@ -415,17 +415,17 @@ def on_debug_build(part):
 
 
 CHECK = [
-    ("lint: patches", one(lint_patches)),
-    ("lint: shell", one(lint_shell)),
-    ("lint: python", one(lint_python)),
-    ("lint: C++ format", one(lint_format)),
-    ("lint: policies are pure", one(lint_policy)),
-    ("lint: rooms do not include each other", one(lint_rooms)),
-    ("lint: nothing is forgotten", one(lint_places)),
-    ("lint: links", one(lint_links)),
-    ("lint: words and sentences", one(lint_words)),
+    ("lint: patches", single(lint_patches)),
+    ("lint: shell", single(lint_shell)),
+    ("lint: python", single(lint_python)),
+    ("lint: C++ format", single(lint_format)),
+    ("lint: policies are pure", single(lint_policy)),
+    ("lint: rooms do not include each other", single(lint_rooms)),
+    ("lint: nothing is forgotten", single(lint_places)),
+    ("lint: links", single(lint_links)),
+    ("lint: words and sentences", single(lint_words)),
     ("policy tests", policy_tests),
-    ("flush simulation", one(flush_simulation)),
+    ("flush simulation", single(flush_simulation)),
     ("tools' tests", python_tests(TOOLS / "tests")),
     ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
     ("cuts, and storage that loses power",
@@ -434,16 +434,16 @@ CHECK = [
 ALL = [
     *CHECK,
     ("build: fork", build("release")),
-    ("patches export to themselves", one(check_patches)),
+    ("patches export to themselves", single(check_patches)),
     ("build: stock", build("stock")),
-    ("AIO arrays of every shape", one(check_aio_arrays)),
+    ("AIO arrays of every shape", single(check_aio_arrays)),
     *mtr_parts("release", long=False),
     ("server tests", server_tests()),
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
     ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["test_journal"])),
-    ("power cuts", one(power_cuts)),
+    ("power cuts", single(power_cuts)),
     ("benchmarks on servers", python_tests(REPO / "bench/server_tests", BENCH_TESTS)),
 ]
 BENCH = [("benchmarks on servers", python_tests(REPO / "bench/server_tests"))]

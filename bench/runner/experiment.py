@@ -46,7 +46,7 @@ RESULTS = data.BENCH / "results"
 POLL_S = 0.25
 PROGRESS_S = 15
 # How long transactions that began within the window are waited for.
-GRACE_S = 30
+DRAIN_S = 30
 # How often a repetition is tried where the host takes more CPU time than the plan allows; the quietest is kept.
 NOISE_ATTEMPTS = 3
 # What a run takes beside its window and the least warm-up, before one has shown it.
@@ -171,7 +171,7 @@ class Experiment:
         # Whether the folder is known to be of this plan.
         self.has_folder = False
         # What this machine gives of each device, by its key: (a file system of its own, its limits).
-        self.given = {}
+        self.device_support = {}
 
     def path(self, run):
         return self.folder / "runs" / run.name
@@ -182,7 +182,7 @@ class Experiment:
     def result(self, run):
         return json.loads((self.path(run) / "run.json").read_text())
 
-    def carry_out(self):
+    def execute(self):
         """Do what is not done yet. What is done stays, whatever happens."""
         if not shutil.which("sysbench"):
             raise Failure("sysbench is not installed: make packages")
@@ -211,13 +211,13 @@ class Experiment:
                         place = stack.enter_context(mounted(device))
                         mounts = True
                 except (Skip, Failure) as why:
-                    self.do_without(device, why)
+                    self.fall_back(device, why)
                 try:
                     stack.enter_context(throttled(device, anyone.pid, place))
                 except (Skip, Failure) as why:
-                    self.do_without(device, why)
+                    self.fall_back(device, why)
                     throttles = False
-                self.given[device.key] = mounts, throttles
+                self.device_support[device.key] = mounts, throttles
 
     def try_options(self):
         """End before anything is measured where a server does not know an option."""
@@ -250,7 +250,7 @@ class Experiment:
             for number, run in enumerate(runs, first):
                 self.number = number
                 self.check_unchanged()
-                self.one(run)
+                self.run_one(run)
             steal = {run.name: self.result(run)["figures"]["cpu_steal_pct"] or 0 for run in runs}
             if result.is_quiet(steal.values(), self.plan.max_steal_pct):
                 break
@@ -303,7 +303,7 @@ class Experiment:
             "scripts": {str(path): sha256_of(path) for path in self.files_used() if path.suffix},
             "sysbench": data.sysbench_version(),
             "kernel": platform.release(),
-            "given": {device: list(given) for device, given in self.given.items()},
+            "given": {device: list(given) for device, given in self.device_support.items()},
         }
         marker = self.folder / "made-with.json"
         if before := read_record(marker):
@@ -357,7 +357,7 @@ class Experiment:
         check_arrivals(run.name, workload.clients, arrivals)
         return arrivals, workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100
 
-    def one(self, run):
+    def run_one(self, run):
         """One run, from a copy of the loaded data to run.json."""
         program = self.programs[run.server.name]
         options = options_of(self.plan, run)
@@ -382,14 +382,14 @@ class Experiment:
         self.progress(run, f"{found['figures']['mean_per_s']:.0f} transactions/s, worst second "
                            f"{found['figures']['worst_second_per_s']}")  # fmt: skip
 
-    def do_without(self, device, why):
+    def fall_back(self, device, why):
         """Go on without a device model if we were told to."""
         if not self.without_device_models:
             raise Failure(f"{device.key}: {why}; to go on with the machine's own disk: --without-device-models")
         say(f"without a device model: {device.key}: {why}")
 
     def measure(self, stack, run, program, options, source, folder):
-        mounts, throttles = self.given[run.device.key]
+        mounts, throttles = self.device_support[run.device.key]
         place = WORK
         if mounts:
             place = stack.enter_context(mounted(run.device))
@@ -419,7 +419,7 @@ class Experiment:
             begin = time.monotonic()
             end = begin + self.plan.measured_s
             watch.until(end, "measuring")
-            behind = watch.grace(end)
+            behind = watch.drain(end)
             status = instance.sql("SHOW ENGINE INNODB STATUS")
         (folder / "innodb-status.txt").write_text("\n".join("\t".join(row) for row in status) + "\n")
         checked = self.check(run, instance, folder)
@@ -475,7 +475,7 @@ class Watch:
         self.said = time.monotonic()
         self.transactions = 0
 
-    def look(self, text):
+    def poll(self, text):
         """End the run if something that it needs has ended; say now and then how it goes."""
         self.instance.check_alive()
         self.load.check_alive()
@@ -500,17 +500,17 @@ class Watch:
             is_steady = writes >= plan.warmup_redo_writes
             if (is_steady and elapsed >= plan.warmup_min_s) or elapsed >= plan.warmup_max_s:
                 return {"is_steady": is_steady, "warmup_s": elapsed, "warmup_redo_writes": writes}
-            self.look(f"warm-up, redo log written {writes:.1f} of {plan.warmup_redo_writes:g} times")
+            self.poll(f"warm-up, redo log written {writes:.1f} of {plan.warmup_redo_writes:g} times")
 
     def until(self, moment, text):
         while time.monotonic() < moment:
-            self.look(f"{text}, {moment - time.monotonic():.0f} s")
+            self.poll(f"{text}, {moment - time.monotonic():.0f} s")
 
-    def grace(self, moment):
-        """Until every transaction that began before that time has ended, and there is a sample after it, or GRACE_S are
+    def drain(self, moment):
+        """Until every transaction that began before that time has ended, and there is a sample after it, or DRAIN_S are
         over; those who were then still behind, as Load.behind() has them."""
         while (behind := self.load.behind(moment)) or self.sampler.latest()["time"] <= moment:
-            if time.monotonic() > moment + GRACE_S:
+            if time.monotonic() > moment + DRAIN_S:
                 break
-            self.look("waiting for the last transactions")
+            self.poll("waiting for the last transactions")
         return behind

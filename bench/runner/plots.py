@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from PIL import Image
 
-PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("longest_ms", "longest"))
+PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("max_ms", "longest"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 # What is kept of them beside greys: the colour, and lighter ones for lines that are pale, and for edges.
 SHARES_KEPT = (1, 0.75, 0.5, 0.3)
@@ -80,7 +80,7 @@ def draw(axes, runs, shown, name, scale, colour, server):
 def timeline(path, title, by_server):
     panels = (
         (THROUGHPUT, "transactions/s", 1),
-        ("longest_ms", "longest\nresponse, ms", 1),
+        ("max_ms", "longest\nresponse, ms", 1),
         ("checkpoint_age_bytes", "checkpoint\nage, MiB", 1 << 20),
         ("dirty_pages", "dirty pages,\nthousands", 1000),
         ("pages_flushed", "pages\nflushed/s", 1),

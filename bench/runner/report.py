@@ -32,7 +32,7 @@ FIGURES = (
     ("p95_ms", "response time, 95 %", "ms", "less", 1, 1),
     ("p99_ms", "response time, 99 %", "ms", "less", 1, 1),
     ("p99.9_ms", "response time, 99.9 %", "ms", "less", 1, 1),
-    ("longest_ms", "response time, longest", "ms", "less", 0, 1),
+    ("max_ms", "response time, longest", "ms", "less", 0, 1),
     ("ended_over_due", "transactions ended over those due", "", "more", 3, 1),
     ("pages_flushed_per_transaction", "pages flushed per transaction", "", "less", 2, 1),
     ("bytes_written_per_transaction", "written by the server per transaction", "KiB", "less", 1, 1024),

@@ -174,7 +174,7 @@ def series(records, samples, load_begin, begin, seconds):
         "second": list(range(first, seconds)),
         "transactions": [len(of) for of in by_second],
         "p99_ms": [in_ms(figures.percentile(of, 99)) for of in by_second],
-        "longest_ms": [in_ms(of[-1] if of else None) for of in by_second],
+        "max_ms": [in_ms(of[-1] if of else None) for of in by_second],
         "checkpoint_age_bytes": line(checkpoint_age)[:-1],
         "dirty_pages": line(lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"))[:-1],
         "pages_flushed": figures.differences(written),

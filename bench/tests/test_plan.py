@@ -204,8 +204,8 @@ class Folder(unittest.TestCase):
     def test_device_that_the_machine_does_not_have(self):
         one = self.experiment()
         with self.assertRaisesRegex(Failure, "no such groups; to go on .*--without-device-models"):
-            one.do_without(one.plan.devices[0], Skip("no such groups"))
-        experiment.Experiment(one.plan, self.results, True).do_without(one.plan.devices[0], Skip("no such groups"))
+            one.fall_back(one.plan.devices[0], Skip("no such groups"))
+        experiment.Experiment(one.plan, self.results, True).fall_back(one.plan.devices[0], Skip("no such groups"))
 
     def test_devices_are_tried(self):
         """What the machine does not give is an end, or, if we were told so, is known before the first run."""
@@ -221,14 +221,14 @@ class Folder(unittest.TestCase):
                 self.experiment().try_devices()
             one = experiment.Experiment(plan.read_plan(self.plan_path), self.results, True)
             one.try_devices()
-        self.assertEqual(one.given, {"d ext4": (False, False), "plain": (False, False)})
+        self.assertEqual(one.device_support, {"d ext4": (False, False), "plain": (False, False)})
         one.take_folder()
         # Later the machine gives it: runs with it do not belong beside those without.
-        one.given["d ext4"] = (True, True)
+        one.device_support["d ext4"] = (True, True)
         with self.assertRaisesRegex(Failure, r"begun with other things \(given\)"):
             one.take_folder()
         # Of what is done nothing is tried, and what was given is known.
-        one.given = {}
+        one.device_support = {}
         one.take_folder()
         for run in one.runs:
             one.path(run).mkdir(parents=True)
@@ -253,7 +253,7 @@ class Folder(unittest.TestCase):
             one.path(run).mkdir(parents=True)
             (one.path(run) / "run.json").write_text("{}")
         done = []
-        one.one = done.append
+        one.run_one = done.append
         one.result = lambda run: {"figures": {"cpu_steal_pct": None}}
         for runs in one.repetitions()[:2]:
             one.carry_out_repetition(runs)
@@ -274,7 +274,7 @@ class Folder(unittest.TestCase):
                 of_run = {"figures": {"cpu_steal_pct": left.pop(0), "mean_per_s": 1}}
                 (one.path(run) / "run.json").write_text(json.dumps(of_run))
 
-            one.one = measure
+            one.run_one = measure
             runs = one.repetitions()[0]
             one.carry_out_repetition(runs)
             pairs = list(zip(*[iter(steals[: len(steals) - len(left)])] * 2, strict=True))

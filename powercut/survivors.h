@@ -8,11 +8,11 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-/** @file powercut/settle.h
+/** @file powercut/survivors.h
 What of the writes that a power cut interrupts is on the medium afterwards. */
 
-#ifndef powercut_settle_h
-#define powercut_settle_h
+#ifndef powercut_survivors_h
+#define powercut_survivors_h
 
 #include <cstdint>
 #include <random>
@@ -34,7 +34,7 @@ struct Lost_write {
 
 /** How much of a cut's writes survives. A device may have destaged all, none,
 or anything between, so each is met. */
-enum class Regime { NOTHING, EVERYTHING, SOME };
+enum class Survival { NOTHING, EVERYTHING, SOME };
 
 /** @param[in]  offset        bytes
 @param[in]  sector_bytes  1 or more
@@ -62,14 +62,14 @@ inline uint64_t draw(std::mt19937_64 &random, uint64_t n) {
 
 /** @param[in,out]  random  the generator
 @return nothing or everything of one cut in sixteen each, else some */
-inline Regime draw_regime(std::mt19937_64 &random) {
+inline Survival draw_survival(std::mt19937_64 &random) {
   switch (draw(random, 16)) {
     case 0:
-      return Regime::NOTHING;
+      return Survival::NOTHING;
     case 1:
-      return Regime::EVERYTHING;
+      return Survival::EVERYTHING;
     default:
-      return Regime::SOME;
+      return Survival::SOME;
   }
 }
 
@@ -120,16 +120,16 @@ inline std::vector<std::vector<bool>> settle(
     uint64_t seed, const std::vector<Lost_write> &writes,
     uint64_t sector_bytes) {
   std::mt19937_64 random(seed);
-  const Regime regime = draw_regime(random);
+  const Survival survival = draw_survival(random);
   std::vector<std::vector<bool>> survives;
 
   survives.reserve(writes.size());
   for (const auto &write : writes) {
     const uint64_t n_sectors = sectors_of(write, sector_bytes);
-    if (regime == Regime::SOME) {
+    if (survival == Survival::SOME) {
       survives.push_back(draw_sectors(random, n_sectors, write.whole));
     } else {
-      survives.emplace_back(n_sectors, regime == Regime::EVERYTHING);
+      survives.emplace_back(n_sectors, survival == Survival::EVERYTHING);
     }
   }
   return survives;
@@ -137,4 +137,4 @@ inline std::vector<std::vector<bool>> settle(
 
 }  // namespace powercut
 
-#endif /* powercut_settle_h */
+#endif /* powercut_survivors_h */

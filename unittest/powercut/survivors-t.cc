@@ -8,10 +8,10 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-/** @file unittest/powercut/settle-t.cc
+/** @file unittest/powercut/survivors-t.cc
 Tests of what survives a power cut. */
 
-#include "powercut/settle.h"
+#include "powercut/survivors.h"
 
 #include <algorithm>
 #include <string>
