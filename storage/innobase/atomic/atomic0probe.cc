@@ -29,6 +29,7 @@ Detection of the atomic write methods that a file's storage supports. */
 #include <sstream>
 #include <system_error>
 
+#include "base/base0sysfs.h"
 #include "base/scratch0file.h"
 
 namespace spw {
@@ -199,38 +200,15 @@ Device_capabilities Storage_probe::examine(dev_t device) const {
   return found;
 }
 
-std::optional<std::string> Storage_probe::text_of(const std::string &path,
-                                                  int *error) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    if (errno != ENOENT && errno != ENOTDIR && *error == 0) {
-      *error = errno;
-    }
-    return std::nullopt;
-  }
-  std::string text;
-  char buffer[4096];
-  ssize_t n_bytes;
-  while ((n_bytes = read(file, buffer, sizeof(buffer))) > 0) {
-    text.append(buffer, static_cast<size_t>(n_bytes));
-  }
-  if (n_bytes < 0 && *error == 0) {
-    *error = errno;
-  }
-  close(file);
-  return n_bytes < 0 ? std::nullopt : std::optional{text};
-}
-
 std::optional<uint64_t> Storage_probe::number_of(const std::string &path,
                                                  int *error) {
-  std::istringstream text{text_of(path, error).value_or("")};
+  std::istringstream text{read_text(path, error).value_or("")};
   uint64_t number;
   return text >> number ? std::optional{number} : std::nullopt;
 }
 
 std::string Storage_probe::folder_of(dev_t device) const {
-  return m_sysfs + "/dev/block/" + std::to_string(major(device)) + ":" +
-         std::to_string(minor(device));
+  return block_device_folder(m_sysfs, device);
 }
 
 uint32_t Storage_probe::queue_value(dev_t device, const std::string &name,
@@ -257,22 +235,11 @@ bool Storage_probe::lies_on_its_device(int file) {
   return system.f_type == EXT4_MAGIC;
 }
 
-bool Storage_probe::driver_is_trusted(const std::string &folder, int *error) {
-  std::error_code failure;
-  std::filesystem::path path =
-      std::filesystem::canonical(std::filesystem::path{folder}, failure);
-  if (failure) {
-    if (failure != std::errc::no_such_file_or_directory && *error == 0) {
-      *error = failure.value();
-    }
-    return false;
-  }
-  if (std::filesystem::exists(path / "partition", failure)) {
-    path = path.parent_path();
-  }
+bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
+                                      int *error) {
   const std::string name = path.filename().string();
   if (name.starts_with("loop")) {
-    return text_of(path / "loop/dio", error).value_or("").starts_with("1");
+    return read_text(path / "loop/dio", error).value_or("").starts_with("1");
   }
   if (name.starts_with("md")) {
     return true;
@@ -282,12 +249,12 @@ bool Storage_probe::driver_is_trusted(const std::string &folder, int *error) {
     apart, and a power cut then leaves a sector that cannot be read. Below LVM
     (lvcreate
     --raidintegrity) these names show it. */
-    const std::string device = text_of(path / "dm/name", error).value_or("");
+    const std::string device = read_text(path / "dm/name", error).value_or("");
     if (device.find("_iorig") != std::string::npos ||
         device.find("_imeta") != std::string::npos) {
       return false;
     }
-    const std::string uuid = text_of(path / "dm/uuid", error).value_or("");
+    const std::string uuid = read_text(path / "dm/uuid", error).value_or("");
     return std::ranges::any_of(DM_TRUSTED, [&uuid](const char *kind) {
       return uuid.starts_with(kind);
     });
@@ -298,10 +265,12 @@ bool Storage_probe::driver_is_trusted(const std::string &folder, int *error) {
   if (name.starts_with("nvme") && is_by("/nvme-subsystem/")) {
     /* With multipath each path is a controller folder beside the device. */
     size_t n_pcie = 0;
+    std::error_code failure;
     for (std::filesystem::directory_iterator entry{path.parent_path(), failure};
          !failure && entry != std::filesystem::directory_iterator();
          entry.increment(failure)) {
-      if (const auto transport = text_of(entry->path() / "transport", error)) {
+      if (const auto transport =
+              read_text(entry->path() / "transport", error)) {
         if (!transport->starts_with("pcie")) {
           return false;
         }
@@ -321,58 +290,45 @@ Storage_probe::Sector Storage_probe::sector(dev_t device, int n_layers,
   if (n_layers == 0) {
     return {0, false};
   }
+  const Block_device block = read_block_device(folder_of(device), error);
   /* A DAX device is memory, and can tear a block at any cache line. Source:
   Documentation/driver-api/nvdimm/btt.rst. */
-  Sector smallest{queue_value(device, "dax", error) == 0
-                      ? queue_value(device, "logical_block_size", error)
-                      : 0,
-                  driver_is_trusted(folder_of(device), error)};
+  Sector smallest{
+      queue_value(device, "dax", error) == 0
+          ? queue_value(device, "logical_block_size", error)
+          : 0,
+      !block.folder.empty() && driver_is_trusted(block.folder, error)};
   const auto add = [&smallest](const Sector &below) {
     smallest.bytes = std::min(smallest.bytes, below.bytes);
     smallest.is_trusted = smallest.is_trusted && below.is_trusted;
   };
-
-  for (const char *disk : {"", "/.."}) {
-    const std::filesystem::path folder = folder_of(device) + disk;
-
-    auto path = text_of(folder / "loop/backing_file", error);
-    if (path) {
-      path->resize(path->find_last_not_of('\n') + 1);
-      const auto offset = number_of(folder / "loop/offset", error);
-      struct stat status;
-      std::error_code failure;
-      if (!offset || stat(path->c_str(), &status) != 0) {
-        add({0, false});
-      } else if (std::filesystem::exists(folder_of(status.st_dev), failure) ||
-                 failure) {
-        add(sector(status.st_dev, n_layers - 1, error));
-      } else {
-        /* The backing file is on a file system without a device, as FUSE. */
-        add({smallest.bytes, false});
-      }
-      /* An offset within a sector spreads each sector of the loop device over
-      two sectors below. */
-      if (smallest.bytes != 0 && *offset % smallest.bytes != 0) {
-        smallest.bytes = 0;
-      }
-    }
-
-    /* The folder may change meanwhile: what cannot be read is unknown. */
+  if (block.backing_file) {
+    const auto offset = number_of(block.folder / "loop/offset", error);
+    struct stat status;
     std::error_code failure;
-    for (std::filesystem::directory_iterator entry{folder / "slaves", failure};
-         entry != std::filesystem::directory_iterator();
-         entry.increment(failure)) {
-      std::istringstream text{
-          text_of(entry->path() / "dev", error).value_or("")};
-      unsigned its_major, its_minor;
-      char colon;
-      add(text >> its_major >> colon >> its_minor
-              ? sector(makedev(its_major, its_minor), n_layers - 1, error)
-              : Sector{0, false});
+    if (!offset || stat(block.backing_file->c_str(), &status) != 0) {
+      add({0, false});
+    } else if (std::filesystem::exists(folder_of(status.st_dev), failure) ||
+               failure) {
+      add(sector(status.st_dev, n_layers - 1, error));
+    } else {
+      /* The backing file is on a file system without a device, as FUSE. */
+      add({smallest.bytes, false});
     }
-    if (failure && failure != std::errc::no_such_file_or_directory) {
-      *error = *error == 0 ? failure.value() : *error;
+    /* An offset within a sector spreads each sector of the loop device over two
+    sectors below. */
+    if (smallest.bytes != 0 && *offset % smallest.bytes != 0) {
+      smallest.bytes = 0;
     }
+  }
+  for (const std::filesystem::path &slave : block.slaves) {
+    /* The folder may change meanwhile: what cannot be read is unknown. */
+    std::istringstream text{read_text(slave / "dev", error).value_or("")};
+    unsigned its_major, its_minor;
+    char colon;
+    add(text >> its_major >> colon >> its_minor
+            ? sector(makedev(its_major, its_minor), n_layers - 1, error)
+            : Sector{0, false});
   }
   return smallest;
 }
@@ -399,7 +355,7 @@ bool Storage_probe::journals_data(dev_t device, int *error) const {
   /* proc(5): "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root
   rw,errors=continue": the third word is the device, the last has the options of
   the file system. */
-  std::istringstream mounts{text_of(m_mountinfo, error).value_or("")};
+  std::istringstream mounts{read_text(m_mountinfo, error).value_or("")};
   const std::string number =
       std::to_string(major(device)) + ":" + std::to_string(minor(device));
   for (std::string line; std::getline(mounts, line);) {

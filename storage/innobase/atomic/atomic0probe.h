@@ -18,6 +18,7 @@ Detection of the atomic write methods that a file's storage supports. */
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -108,11 +109,6 @@ class Storage_probe {
     size_t n_open_files;
   };
 
-  /** @return the content of a file; none if it does not exist or cannot be
-  read. A failed read sets the error, unless it is set already. */
-  static std::optional<std::string> text_of(const std::string &path,
-                                            int *error);
-
   /** @return the number at the start of a file; none also if there is none */
   static std::optional<uint64_t> number_of(const std::string &path, int *error);
 
@@ -130,7 +126,7 @@ class Storage_probe {
   smaller sectors.
   @param[in]      device    the device
   @param[in]      n_layers  max depth of the scan
-  @param[in,out]  error     see text_of()
+  @param[in,out]  error     see read_text()
   @return the smallest logical block size, or 0 bytes if one is not known; and
   whether all drivers are trusted */
   [[nodiscard]] Sector sector(dev_t device, int n_layers, int *error) const;
@@ -140,10 +136,10 @@ class Storage_probe {
   devices below. Others (nbd, ublk, virtio, USB, iSCSI, fabrics) can write
   through a page cache, here or on another machine: a power cut there tears a
   sector that is larger than the medium's.
-  @param[in]      folder  the sysfs folder of a device
-  @param[in,out]  error   see text_of()
+  @param[in]      path   Block_device::folder
+  @param[in,out]  error   see read_text()
   @return whether its driver writes a sector atomically to the medium */
-  [[nodiscard]] static bool driver_is_trusted(const std::string &folder,
+  [[nodiscard]] static bool driver_is_trusted(const std::filesystem::path &path,
                                               int *error);
 
   /** @return a number from the block queue of a device or, for a partition, of

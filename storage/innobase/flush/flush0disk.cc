@@ -14,7 +14,6 @@ I/O statistics of the disks below a file system. */
 #include "flush/flush0disk.h"
 
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +24,8 @@ I/O statistics of the disks below a file system. */
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "base/base0sysfs.h"
 
 namespace spw {
 
@@ -53,10 +54,7 @@ class Disk_search {
     if (stat(path.c_str(), &status) != 0) {
       return errno;
     }
-    *is_found = add_disks(m_sysfs / "dev/block" /
-                              (std::to_string(major(status.st_dev)) + ":" +
-                               std::to_string(minor(status.st_dev))),
-                          depth);
+    *is_found = add_disks(block_device_folder(m_sysfs, status.st_dev), depth);
     return 0;
   }
 
@@ -70,30 +68,26 @@ class Disk_search {
   @return whether there is a disk; true also at MAX_DEPTH, where a device is
   below itself: the search finds its disks on another path */
   bool add_disks(const fs::path &folder, unsigned depth) {
-    std::error_code error;
-    const fs::path device = fs::canonical(folder, error);
-    if (error) {
+    /* A disk that cannot be read is none. */
+    int ignored = 0;
+    const Block_device device = read_block_device(folder, &ignored);
+    if (device.folder.empty()) {
       return false;
     }
     if (depth > MAX_DEPTH) {
       return true;
     }
-    if (fs::exists(device / "partition", error)) {
-      return add_disks(device.parent_path(), depth + 1);
-    }
-    std::ifstream backing{device / "loop" / "backing_file"};
-    std::string path;
     bool is_found = false;
-    if (std::getline(backing, path)) {
+    if (device.backing_file) {
       /* If the file is on no disk, or not accessible here (another mount
       namespace, deleted), the loop device itself counts. */
-      (void)add_disks_of(path, depth + 1, &is_found);
+      (void)add_disks_of(*device.backing_file, depth + 1, &is_found);
     }
-    for (fs::directory_iterator slave{device / "slaves", error};
-         !error && slave != fs::directory_iterator{}; slave.increment(error)) {
-      is_found = add_disks(slave->path(), depth + 1) || is_found;
+    for (const fs::path &slave : device.slaves) {
+      is_found = add_disks(slave, depth + 1) || is_found;
     }
-    const std::string file = device / "stat";
+    const std::string file = device.folder / "stat";
+    std::error_code error;
     if (is_found || !fs::exists(file, error)) {
       return is_found;
     }
