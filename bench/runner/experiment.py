@@ -104,6 +104,7 @@ def environment():
     return {
         "date": time.strftime("%Y-%m-%d %H:%M %z"),
         "commit": first_line(*git, "describe", "--always", "--abbrev=40", "--dirty= and changes"),
+        "fork": fork_state(),
         "cpu": matched("/proc/cpuinfo", r"^model name\s*: (.*)"),
         "cores": os.cpu_count(),
         "memory": matched("/proc/meminfo", r"^MemTotal:\s*(.*)"),
@@ -114,6 +115,16 @@ def environment():
         "control_groups": f"version {block_throttle.version()}",
         "sysbench": data.sysbench_version(),
     }
+
+
+def fork_state(top=REPO):
+    """Whether this checkout's server was built from the sources of its commit, as far as times of files say."""
+    program = top / "build/fork/release/runtime_output_directory/mysqld"
+    if not program.exists():
+        return "not built"
+    sources = [path for folder in ("storage", "sql", "patches") for path in (top / folder).rglob("*.[chip]*")]
+    newer = [path for path in sources if path.stat().st_mtime > program.stat().st_mtime]
+    return f"older than {newer[0].relative_to(top)}: make server" if newer else "newer than its sources"
 
 
 def disk_of(path):

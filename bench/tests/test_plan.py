@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 import types
@@ -306,6 +307,19 @@ class Folder(unittest.TestCase):
                 (self.folder / "loaded").symlink_to(self.folder / "work")
                 with self.assertRaisesRegex(Failure, "is a link"):
                     experiment.make_work()
+
+    def test_stale_server(self):
+        """The commit in a result is the checkout's: it says nothing of a server that was built before."""
+        program = self.folder / "build/fork/release/runtime_output_directory/mysqld"
+        source = self.folder / "storage/innobase/x.cc"
+        self.assertEqual(experiment.fork_state(self.folder), "not built")
+        for path in (program, source):
+            path.parent.mkdir(parents=True)
+            path.touch()
+        os.utime(source, (1, 1))
+        self.assertEqual(experiment.fork_state(self.folder), "newer than its sources")
+        os.utime(program, (0, 0))
+        self.assertEqual(experiment.fork_state(self.folder), "older than storage/innobase/x.cc: make server")
 
     def test_changed_while_it_runs(self):
         one = self.experiment()
