@@ -30,6 +30,12 @@ def to_preload(source, folder):
     return library
 
 
+class Folder(contextlib.ExitStack):
+    """The scratch folder. A script without a context removes it by cleanup(), as with tempfile.TemporaryDirectory."""
+
+    cleanup = contextlib.ExitStack.close
+
+
 class Scratch:
     """One data directory, served by one mysqld at a time; the folder and the server end with the context. The folder is
     in parent, whose name is short: the socket is there, too."""
@@ -39,7 +45,7 @@ class Scratch:
         self.page_bytes = page_bytes
 
     def __enter__(self):
-        self.folder = contextlib.ExitStack()
+        self.folder = Folder()
         self.path = self.folder.enter_context(temporary_folder(self.parent))
         self.data = self.path / "data"
         self.log = self.path / "error.log"
