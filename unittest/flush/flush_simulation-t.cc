@@ -200,7 +200,7 @@ TEST(FlushSimulation, WhatTheDeviceCarriesOnAverageNeedsNoSyncFlushing) {
 has free space for is not delayed: 16,000 transactions above the volume's
 throughput need about 45 of 150 MB. Transactions wait only while a round's pages
 are written. */
-/** The figures of docs/ahead-flushing.md, "Is the mix best?". */
+/** The figures of docs/measurements/ahead-flushing-variants.md. */
 TEST(FlushSimulation, ABurstFindsRoomWithTheAdaptiveMethod) {
   struct Expected {
     bool is_adaptive;

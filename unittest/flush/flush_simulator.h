@@ -131,7 +131,7 @@ constexpr Sim_working_set SIM_WORKING_SETS[] = {
     {"large", {{{500e3, 1.0}, {}}}}};
 
 /** @return a load of sysbench's oltp_write_only, with ahead flushing as
-docs/ahead-flushing.md recommends it for a volume */
+docs/guide/steady-flushing.md recommends it for a volume */
 inline Sim_setup sim_volume(const Sim_device &device,
                             const Sim_working_set &set) {
   Sim_setup setup{.device = device};

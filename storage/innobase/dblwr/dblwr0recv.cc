@@ -11,7 +11,7 @@ Free Software Foundation. See the file LICENSE.
 /** @file dblwr/dblwr0recv.cc
 Which doublewrite copy recovery uses to repair a torn page. In force with all
 settings, because stock MySQL uses copies that are torn, old, or of another data
-directory. The rules are in docs/doublewrite-recovery.md. */
+directory. The rules are in README.md. */
 
 #include <algorithm>
 #include <array>
