@@ -338,6 +338,15 @@ def run_configuration(name, configuration, folder, arguments, out):
     return loses == "seldom" or (n_lost > 0) == (loses == "pages")
 
 
+def run_and_report(name, *arguments):
+    """run_configuration(); a failure is reported at once, as the other configurations go on for hours."""
+    try:
+        return run_configuration(name, *arguments)
+    except Failure as failure:
+        say(f"{name} ended: {failure}")
+        raise
+
+
 def keep(cases, folder):
     """The media before and after the survivors were drawn, the error log, and what the clients were told."""
     shutil.copytree(cases.folder, folder, ignore=shutil.ignore_patterns("base", "mount", "power"))
@@ -356,7 +365,7 @@ def run(arguments):
         open(arguments.output or os.devnull, "a") as out,
         concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool,
     ):
-        runs = {name: pool.submit(run_configuration, name, configurations[name], folder, arguments, out)
+        runs = {name: pool.submit(run_and_report, name, configurations[name], folder, arguments, out)
                 for name in names}  # fmt: skip
         try:
             wrong = [name for name, is_as_it_has_to_be in runs.items() if not is_as_it_has_to_be.result()]

@@ -59,6 +59,14 @@ class Run(unittest.TestCase):
         self.assertEqual(self.seeds, [1, 2])
 
 
+class Failures(unittest.TestCase):
+    def test_a_failure_is_reported_at_once(self):
+        fails = mock.patch.object(powercut, "run_configuration", side_effect=powercut.Failure("no server"))
+        with fails, mock.patch.object(powercut, "say") as say, self.assertRaises(powercut.Failure):
+            powercut.run_and_report("ext4", {}, Path("nowhere"), None, None)
+        say.assert_called_once_with("ext4 ended: no server")
+
+
 class Report(unittest.TestCase):
     def test_servers_and_repetitions_are_told_apart(self):
         """The same seed of another server, or of a later run, is another cut."""
