@@ -1,4 +1,4 @@
-# The front door. Every target can be repeated, and resumed after an interruption.
+# Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench guest-tests upstream-tests \
         install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
@@ -17,7 +17,7 @@ run: server ## build, start a server below var/, run a short load, say how to co
 stop: ## stop that server
 	@tools/server.py stop
 
-# One recipe for the five builds: the target is the preset.
+# One recipe for all builds. The target is the preset, except server: release.
 server: PRESET = release
 PACKAGES = build
 stock debug asan deploy: PRESET = $@
@@ -78,7 +78,7 @@ power-cuts: as-root server ## cut a server's power in the middle of its writes, 
 	@tools/build.py policy powercut_fs
 	@powercut/powercut.py run --cuts $(CUTS)
 
-# Ahead of a build of half an hour.
+# Checked before a build of half an hour begins.
 as-root:
 	@[ "$$(id -u)" = 0 ] || { echo "spillway: error: this target needs root: it mounts file systems" >&2; exit 1; }
 

@@ -1,25 +1,24 @@
--- Any sysbench script, measured: each transaction leaves a record, and arrivals can follow a rate of their own.
+-- Measures any sysbench script: it records each transaction, and can generate arrivals at a given rate.
 --
 --   SPILLWAY_WORKLOAD=oltp_write_only sysbench bench/measured.lua --records=FOLDER [--arrivals=N ...] ... run
 --
--- The script that SPILLWAY_WORKLOAD names, as sysbench would find it, is used as it is; its options stay its own.
+-- SPILLWAY_WORKLOAD names a script as sysbench would find it. The script runs unchanged, with its own options.
 --
--- Records: one file for each client, FOLDER/<number>, of 24 bytes for each transaction that ended: the time of its end
--- (8 bytes, microseconds of CLOCK_MONOTONIC), its response time (4 bytes, microseconds) and its kind (12 bytes: what
--- event() left in the global transaction_kind, filled up with zeros). They are written one by one, so that nothing is
--- lost when the load is stopped while the server stands.
+-- Records: one file per client, FOLDER/<number>, with 24 bytes for each transaction that ended: the time of its end
+-- (8 bytes, microseconds of CLOCK_MONOTONIC), its response time (4 bytes, microseconds) and its kind (12 bytes: the
+-- global transaction_kind after event(), padded with zeros). Each record is written at once, so that none is lost when
+-- the load is killed while the server stalls.
 --
--- Arrivals: without --arrivals each client begins a transaction when its last one has ended (a closed loop), and a
--- server that stands is asked less. With it, transactions are due at random times with that mean rate (Poisson), whatever
--- the server does (an open loop), and a response time counts from when the transaction was due: what a user waits. The
--- times are dealt out to the clients beforehand. sysbench's own --rate has one queue for all clients, which ends the run
--- when it holds 100,000 transactions, and no way to read how long each has waited.
--- With --burst-arrivals the rate is that in the last --burst-length seconds of every --burst-period seconds.
+-- Arrivals: without --arrivals each client begins a transaction when its last one has ended (closed loop), and a server
+-- that stalls gets less load. With it, transactions are due at random times with that mean rate (Poisson), whatever the
+-- server does (open loop), and a response time counts from when the transaction was due, as for a user. Each client has
+-- its own due times. sysbench's --rate has one queue for all clients, ends the run when the queue holds 100,000
+-- transactions, and does not tell how long each has waited.
+-- With --burst-arrivals that rate applies in the last --burst-length seconds of every --burst-period seconds.
 --
--- Waits: a script whose clients wait in a closed loop, as users do, calls the global client_waits(seconds) at the begin of
--- event(). The response time counts from the end of the wait, and until when the client waits stands in
--- FOLDER/waits/<number> (8 bytes, a double, seconds of CLOCK_MONOTONIC), so that it does not look like one whose
--- transaction takes so long.
+-- Waits: a script with think times in a closed loop calls the global client_waits(seconds) at the begin of event(). The
+-- response time counts from the end of the wait. FOLDER/waits/<number> has the end of the wait (8 bytes, a double,
+-- seconds of CLOCK_MONOTONIC), so that a waiting client does not look like one with a long transaction.
 
 local ffi = require("ffi")
 
@@ -68,7 +67,7 @@ local function sleep_until(when)
    while ffi.C.measured_clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, time, nil) ~= 0 do end
 end
 
--- The rate of all clients at a time, and when it changes next.
+-- Returns the rate of all clients at a time, and the time of its next change.
 local function rate_at(when)
    local opt = sysbench.opt
    if opt.burst_arrivals == 0 then
@@ -82,8 +81,8 @@ local function rate_at(when)
    return opt.burst_arrivals, begin + opt.burst_period
 end
 
--- When this client's next transaction is due. The number of arrivals up to it, counted along a rate that changes, is
--- distributed exponentially.
+-- Returns when this client's next transaction is due. The number of arrivals until then, counted along a changing rate,
+-- is exponentially distributed.
 local function next_due(when)
    local arrivals = -math.log(sysbench.rand.uniform(1, 1000000000) / 1e9)
    while true do
@@ -93,7 +92,7 @@ local function next_due(when)
          return when + arrivals / rate
       end
       arrivals = arrivals - rate * (change - when)
-      -- Beyond it, so that rounding never stays at a change.
+      -- Past the change, so that rounding cannot stop at it.
       when = change + 1e-6
    end
 end
@@ -103,7 +102,7 @@ function thread_init(...)
       workload_thread_init(...)
    end
    local path = string.format("%s/%d", sysbench.opt.records, sysbench.tid)
-   -- 420: readable by all, written by its owner.
+   -- 420 is 0644: all users can read, the owner can write.
    file = ffi.C.measured_creat(path, 420)
    assert(file >= 0, path .. " cannot be written")
    due = now()
@@ -126,7 +125,7 @@ function client_waits(seconds)
 end
 
 function event(...)
-   -- After an error that it ignores, as a deadlock, sysbench calls again: the same transaction goes on.
+   -- After an error that it ignores, such as a deadlock, sysbench calls again: the same transaction continues.
    if not started then
       if sysbench.opt.arrivals > 0 then
          due = next_due(due)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Benchmarks that run servers side by side; see bench/README.md.
+"""Run benchmarks of servers side by side; see bench/README.md.
 
-    run.py run PLAN       carry out a plan and write its report; the same command goes on after an interruption
-    run.py show PLAN      what a plan would run
-    run.py report FOLDER  write the report of a folder of results, as far as it has come
+    run.py run PLAN       run a plan and write its report; the same command resumes after an interruption
+    run.py show PLAN      list the runs of a plan and the time that is left
+    run.py report FOLDER  write the report of a folder of results, also of an unfinished one
     run.py report FILE    write the reports of a kept result (bench/results/PLAN/DEVICE.json) to build/bench/reports
-    run.py keep FOLDER    take the result of a folder over to bench/results
+    run.py keep FOLDER    copy the result of a folder to bench/results
     run.py index          write bench/results/README.md from the results
-    run.py picture        draw README.md's picture from the result that it names
+    run.py picture        draw docs/throughput.svg, the picture in README.md, from a kept result
 
 The interpreter is Debian's, whose package python3-matplotlib draws the plots.
 """
@@ -25,7 +25,7 @@ from experiment import RESULTS, Experiment, options_of
 from plan import read_plan
 from resources import keep_mounts_private
 
-# Of README.md: a device that is limited to 1,500 I/Os and 30 MB a second, and clients that commit as fast as they can.
+# The picture in README.md: a closed loop on a device that is limited to 1,500 I/Os and 30 MB a second.
 PICTURE_RESULT, PICTURE_WORKLOAD = "ahead-flushing/cloud-volume.json", "tpcc"
 PICTURE_TITLE = "tpcc, 1,500 I/Os and 30 MB/s; thin: each second, thick: mean of 5 s"
 PICTURE_SERVERS = {"stock-tuned": "stock, innodb_io_capacity at the device's limit",
@@ -49,7 +49,7 @@ def run(arguments):
 
 
 def report_module():
-    """Needs the packages that draw plots, which nothing else does."""
+    """Import the module that writes reports. Only reports need the packages that draw plots."""
     try:
         import report
     except ImportError as error:

@@ -1,16 +1,16 @@
-# Precompiled headers for upstream's large targets: more than half of the compile time of a server file is its headers.
-# They go into stock and fork alike. ccache needs -fpch-preprocess, and hashes a precompiled header by its bytes.
+# Precompiled headers for upstream's large targets, in stock and in the fork. Headers take more than half of the compile
+# time of a server file. ccache needs -fpch-preprocess, and hashes a precompiled header by its bytes.
 
-# Files that do not compile with it, and why.
+# Files that do not compile with a precompiled header, and why.
 set(spw_without_precompiled_header
   engine_combination_tracker.cc # its header has no include guard
-  protocol_classic.cc           # mysql_com.h declares net_field_length() only where STDCALL is known, which takes an order
+  protocol_classic.cc           # mysql_com.h declares net_field_length() only if STDCALL is defined before it is included
 )
 
 # spw_needs_own_headers(<variable> <source>)
 #
-# A file that defines or undefines a macro ahead of an #include may want the header to see it: such a file is compiled
-# without the precompiled header. So is a generated file, of which nothing is known here.
+# A file is compiled without the precompiled header if it defines or undefines a macro before an #include, since the
+# header may depend on the macro. The same holds for a generated file, which cannot be read yet.
 function(spw_needs_own_headers variable source)
   set(${variable} TRUE PARENT_SCOPE)
   cmake_path(IS_PREFIX CMAKE_SOURCE_DIR "${source}" in_source_tree)

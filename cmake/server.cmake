@@ -1,7 +1,7 @@
 # One server, built from build/<tree>/source in build/<tree>/<flavor>.
 #
-# Source and build folder of stock lie to one another as those of the fork do, and ccache sees relative paths:
-# a file that no patch touches has the same hash in both, and in another clone.
+# Stock and fork have the same relative path from build folder to source, and ccache sees relative paths. A file that no
+# patch touches therefore has the same hash in both, and in another clone.
 include(ExternalProject)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
@@ -9,11 +9,11 @@ set(spw_build "${CMAKE_SOURCE_DIR}/build")
 set(spw_source "${spw_build}/${SPILLWAY_TREE}/source")
 set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 
-# What a server does not need: NDB, the router (a program of its own). What a development machine does not need either: the
-# X plugin, group replication, authentication by devices. What Debian has: from Debian.
+# "system" libraries are Debian's. No build has NDB or the router (a separate program). Only the deploy build has the
+# X plugin, group replication and authentication by devices.
 set(spw_options
   -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
-  # Not what the environment had when the build folder was made.
+  # Empty: CMake would otherwise take the flags that the environment had when the build folder was made.
   -DCMAKE_C_FLAGS=
   -DCMAKE_CXX_FLAGS=
   -DCMAKE_EXE_LINKER_FLAGS=
@@ -35,7 +35,7 @@ if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
     -DWITH_GROUP_REPLICATION=OFF
     -DWITH_FIDO=none
     -DWITH_AUTHENTICATION_CLIENT_PLUGINS=OFF)
-  # The server, the clients, and what mysql-test-run starts.
+  # The server, the clients, and the programs that mysql-test-run starts.
   set(spw_targets
     mysqld
     mysql mysqladmin mysqlbinlog mysqlcheck mysqldump mysqlimport mysqlshow mysqlslap
@@ -44,10 +44,10 @@ if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
     mysql_client_test mysql_keyring_encryption_test mysql_migrate_keyring mysql_test_event_tracking
     mysqltest mysqltest_safe_process component_test_sys_var_service
     component_keyring_file # tests of encryption
-    clone # tests of a copy of a server at work
+    clone # tests of cloning a running server
     component_reference_cache) # loaded by every server
 else()
-  # mysql-test would be installed with links into this repository; tests are run in a build folder.
+  # Do not install mysql-test: it has links into this repository. Tests run in a build folder.
   list(APPEND spw_options -DWITH_FIDO=bundled -DINSTALL_MYSQLTESTDIR=)
   set(spw_targets all)
 endif()
@@ -56,7 +56,7 @@ if(SPILLWAY_TREE STREQUAL "fork")
   list(APPEND spw_options -DSPILLWAY_REPOSITORY=${CMAKE_SOURCE_DIR})
 endif()
 
-# Every build looks whether the tree is what base and patches make it; with nothing to do that takes well below a second.
+# Every build checks that the tree is what base and patches make it. If nothing is to do, that takes well below a second.
 add_custom_target(source
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_SOURCE_DIR}/tools/upstream.py" tree ${SPILLWAY_TREE} --flavor ${SPILLWAY_FLAVOR}
   USES_TERMINAL

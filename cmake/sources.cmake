@@ -1,7 +1,7 @@
-# Our sources in upstream's targets. They are compiled from this repository: to edit one recompiles one.
+# Adds our sources to upstream's targets. They are compiled from this repository: an edit of one recompiles only that one.
 #
-# Our include folders are given to our sources and to the patched files alone, not to the target: the command that compiles
-# any other file, and so its hash, stays that of stock.
+# Only our sources and the patched files get our include folders, not the whole target. All other files are compiled with
+# the same command as in stock, and so have the same hash.
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
 set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
@@ -46,6 +46,6 @@ endforeach()
 set_property(SOURCE ${spw_innobase_sources} ${spw_innobase_patched} TARGET_DIRECTORY innobase
   PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")
 
-# What the SQL layer takes of ours: headers that need nothing of InnoDB's.
+# The SQL layer includes only those of our headers that do not need InnoDB's.
 set_property(SOURCE ${spw_sql_sources} "${CMAKE_BINARY_DIR}/sql/sql_yacc.cc" TARGET_DIRECTORY sql_main
   PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")

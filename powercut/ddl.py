@@ -1,8 +1,7 @@
-"""DDL beside the transfers, each statement's effect recorded, so that it can be verified after a crash.
+"""DDL beside the transfers. The load records each statement's effect, so that it can be verified after a crash.
 
-A statement that the server has acknowledged must have its whole effect: each index has each row, and each row is there.
-The statement that the crash interrupted may have its effect or none. No other session writes to the tables named
-ddl_*."""
+An acknowledged statement must have its whole effect: every row is in its table and in each index. The statement that
+the crash interrupted has its effect or none. No other session writes to the tables ddl_*."""
 
 import hashlib
 import os
@@ -18,7 +17,7 @@ ROWS = 2000
 COLUMNS = "id INT PRIMARY KEY, a VARCHAR(150) NOT NULL, n INT NOT NULL"
 GENERAL = "ddl_general"
 COMPRESSIONS = {"rows": "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4", "pages": "COMPRESSION='zlib'"}
-# With what each table is created.
+# The options of each table.
 TABLES = {
     "ddl_plain": "",
     "ddl_general": f"TABLESPACE {GENERAL}",
@@ -30,15 +29,15 @@ TABLES = {
 }
 # The last table is only imported.
 ALTERED = list(TABLES)[:-1]
-# Created and dropped. The second is exported and dropped before its copy is imported: a server does not start where two
-# files have one tablespace ID, as a copy and its source would if the power goes before IMPORT TABLESPACE.
+# Created and dropped. The load exports and drops the second before it imports the copy: a server does not start with
+# two files of one tablespace ID, as a copy and its source would be after a power cut before IMPORT TABLESPACE.
 MADE, SOURCE = "ddl_made", "ddl_source"
 UNDO = ("undo_ddl_1", "undo_ddl_2")
 UNDO_TABLESPACES = 2 + len(UNDO)
-# Each row has one of two words, in turn: InnoDB ranks a word that all rows have at 0.
+# The words alternate between rows: InnoDB ranks a word that all rows have at 0.
 WORDS = ("evenrow", "oddrow")
 TRUNCATION_SECONDS = 3
-# The value of the property n of a table whose tablespace is discarded, or of a table that does not exist.
+# The value of property n of a table that does not exist, or whose tablespace is discarded.
 GONE = None
 
 
@@ -49,16 +48,16 @@ FILL = f"""WITH RECURSIVE numbers(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM 
 
 
 def content(number):
-    """Of column a, as FILL has it."""
+    """The value of column a, as FILL inserts it."""
     return f"{WORDS[number % 2]} {hashlib.sha256(str(number).encode()).hexdigest()} {'.' * 60}"
 
 
-# What CRC32() of MySQL gives, summed up, of all rows.
+# The sum of MySQL's CRC32() over all rows.
 CHECKSUM = sum(zlib.crc32(f"{number}{content(number)}".encode()) for number in range(1, ROWS + 1))
 
 
 def prepare(instance, compression):
-    """Create the tables and undo tablespaces. compression has those of COMPRESSIONS that the storage takes."""
+    """Create the tables and undo tablespaces. compression has the keys of COMPRESSIONS that the storage supports."""
     statements = [f"USE {DATABASE}", f"CREATE TABLESPACE {GENERAL} ADD DATAFILE '{GENERAL}.ibd'"]
     statements += [f"CREATE UNDO TABLESPACE {name} ADD DATAFILE '{name}.ibu'" for name in UNDO]
     for name, how in TABLES.items():
@@ -72,15 +71,15 @@ def prepare(instance, compression):
 
 
 class Ddl:
-    """One session that executes DDL in a thread, until it is stopped or the server is gone."""
+    """A session that executes DDL in a thread, until it is stopped or the server is gone."""
 
     def __init__(self, chance, compression):
         self.chance = chance
         self.compression = compression
-        # By table and property what the server has acknowledged: of "n" the value in each row, of an index whether it
-        # exists.
+        # What the server has acknowledged, by table and property: for "n" the value in each row, for an index whether
+        # it exists.
         self.state = {(name, "n"): 0 for name in TABLES} | {(MADE, "n"): GONE, (SOURCE, "n"): GONE}
-        # What the statement that is being executed changes.
+        # The changes of the statement that is being executed.
         self.pending = {}
         self.n_acknowledged = 0
         self.n_until_cut = 0
@@ -88,8 +87,8 @@ class Ddl:
         self.current = None
 
     def start(self, instance, is_crash, after=0, cut=None):
-        """Execute statements from now on. After so many acknowledged ones call cut; after 0 never. is_crash tells
-        whether an error is the crash's."""
+        """Start to execute statements. Call cut after this number of acknowledged ones; 0: never. is_crash returns
+        whether an error is due to the crash."""
         self.instance = instance
         self.is_crash = is_crash
         self.n_until_cut = after
@@ -100,14 +99,14 @@ class Ddl:
         self.thread.start()
 
     def stop(self):
-        """End after the step that is being executed; an error that no crash explains is a Failure."""
+        """Stop after the current step. Raise an error that no crash explains."""
         self.stopping.set()
         self.thread.join()
         if self.failure:
             raise self.failure
 
     def run(self):
-        # Most of the pages without redo are written by the first five.
+        # Index builds and rebuilds have more weight: they write most of the pages without redo.
         steps = [self.index] * 4 + [self.rebuild] * 2 + [self.optimize] * 2 + [self.change] * 2
         steps += [self.fulltext, self.encrypt_table, self.encrypt_general, self.rotate, self.undo]
         steps += [self.import_table, self.make, self.accounts_index]
@@ -228,7 +227,7 @@ class Ddl:
         if self.state["ddl_imported", "n"] is not GONE:
             self.execute("ALTER TABLE ddl_imported DISCARD TABLESPACE", {("ddl_imported", "n"): GONE})
         for path in exported.iterdir():
-            # Under its name once it is whole: a server does not start beside a part of a copy, which is the load's.
+            # Rename a complete copy: a server does not start with part of a copy, and that would be the load's fault.
             copy = folder / f"{path.name}.copy"
             shutil.copyfile(path, copy)
             sync(copy)
@@ -237,7 +236,7 @@ class Ddl:
         self.execute("ALTER TABLE ddl_imported IMPORT TABLESPACE", {("ddl_imported", "n"): number})
 
     def expected(self):
-        """By table and property the values that are right after the crash, in that moment."""
+        """The values, by table and property, that are right if the crash happens now."""
         allowed = {key: {value} for key, value in self.state.items()}
         for key, value in self.pending.items():
             allowed.setdefault(key, {False}).add(value)
@@ -253,21 +252,21 @@ def sync(path):
 
 
 def count(instance, table, index="PRIMARY"):
-    """Rows, the sum of their checksums, and the smallest and largest n; or GONE."""
+    """The number of rows, the sum of their checksums, and the smallest and largest n; or GONE."""
     what = "COUNT(*), IFNULL(SUM(CRC32(CONCAT(id, a))), 0)"
     if index == "PRIMARY":
         what += ", IFNULL(MIN(n), -1), IFNULL(MAX(n), -1)"
     try:
         return [int(value) for value in instance.sql(f"SELECT {what} FROM {DATABASE}.{table} FORCE INDEX ({index})")[0]]
     except Failure as failure:
-        # ER_NO_SUCH_TABLE; ER_TABLESPACE_MISSING and ER_TABLESPACE_DISCARDED, between DISCARD and IMPORT.
+        # ER_NO_SUCH_TABLE; between DISCARD and IMPORT, ER_TABLESPACE_MISSING or ER_TABLESPACE_DISCARDED.
         if any(f"ERROR {number} " in str(failure) for number in (1146, 1812, 1814)):
             return GONE
         raise
 
 
 def problems(instance, expected):
-    """What is wrong after a crash, one text each."""
+    """Yield a text for each error after a crash."""
     rows = instance.sql("SELECT table_name, index_name FROM information_schema.statistics WHERE table_schema = "
                         f"'{DATABASE}' AND index_name <> 'PRIMARY' GROUP BY 1, 2")  # fmt: skip
     indexes = {tuple(row) for row in rows}
@@ -277,7 +276,7 @@ def problems(instance, expected):
             if GONE not in expected[table, "n"]:
                 yield f"{table} is missing"
             if table == "ddl_imported":
-                # What the crash has left of a copy that was not imported belongs to no table.
+                # A crash can leave a copy that was not imported; it belongs to no table.
                 (instance.data / DATABASE / f"{table}.ibd").unlink(missing_ok=True)
             continue
         if found[:2] != [ROWS, CHECKSUM]:
@@ -290,7 +289,7 @@ def problems(instance, expected):
             if kind != "status" or text != "OK":
                 yield f"CHECK TABLE {table}: {kind}: {text}"
     for (table, name), values in expected.items():
-        # ddl_made may be dropped with its index; then its rows have been verified.
+        # An interrupted DROP TABLE allows both. If the table is there, its rows were verified above.
         if name != "n" and ((table, name) in indexes) not in values:
             yield f"{table}: whether the index {name} exists: {(table, name) in indexes}"
     if ("ddl_plain", "f") in indexes:

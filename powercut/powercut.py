@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Cut a server's power, and see what is left; see powercut/README.md.
+"""Cut the power of a server and check what is left; see powercut/README.md.
 
-    powercut.py run        cut it, or kill the server, in each configuration
-    powercut.py report     a table of what came of it
+    powercut.py run        cut the power, or kill the server, in each configuration
+    powercut.py report     print a table of the outcomes
 """
 
 import argparse
@@ -34,33 +34,33 @@ from storage import SECTOR_BYTES, Storage, need_root
 
 CONFIGURATIONS = REPO / "powercut/configurations.toml"
 SCRIPT = REPO / "powercut/transfers.lua"
-# The media are in memory: a thousand cuts shall not wear a disk, nor wait for it.
+# The media are in memory: a thousand cuts should neither wear out a disk nor wait for it.
 MEMORY = Path("/dev/shm")
 PROGRAM = BUILD / "fork/release/runtime_output_directory/mysqld"
-# When the power goes, in turn by the seed: at a write during the load, right after the server has acknowledged a DDL
-# statement, or within seconds after a clean restart.
+# When the power goes; successive seeds alternate: at a write during the load, right after the server has acknowledged
+# a DDL statement, or within seconds after a clean restart.
 MOMENTS = ("load", "ddl", "restart")
 MAX_STATEMENTS = 6
 MAX_RESTART_SECONDS = 2.0
 DDL_SECONDS = 60
-# In one cut of three right after DDL it goes at a write that follows, soon.
+# In one of three cuts after DDL the power goes at one of the next writes instead.
 MAX_WRITES_AFTER_DDL = 30
 CLIENTS = 8
-# The load runs for some of that time, then the power is cut at one of so many writes of a page or more: in the middle
-# of what a round of flushing writes, which moments at random would seldom meet.
+# The load runs for a time in this range. Then the power goes at one of the next MOST_WRITES writes of a page or more:
+# in the middle of a flush round, which a random time would seldom hit.
 LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS = 1.0, 3.0
 MOST_WRITES = 300
 CUT_SECONDS = 10
 COUNTER_SECONDS = 30
-# Recovery takes a second or two; where it meets torn pages upstream's can wait for ever.
+# Recovery takes a second or two. Stock's recovery can wait for ever when it reads torn pages.
 START_SECONDS = 60
-# Of each cut so many outcomes are looked at: the same interrupted writes, other survivors.
+# Outcomes of each cut: the same interrupted writes, different survivors.
 OUTCOMES = 2
-# Where pages have to be lost, so many cuts at the least have to show it.
+# Minimum number of cuts to show a loss, in a configuration that has to lose pages.
 CUTS_TO_LOSE = 10
 
 
-# Set when another configuration has failed, or somebody has interrupted: no more cuts begin.
+# Set when another configuration has failed or the user interrupts: no more cuts begin.
 STOPPING = threading.Event()
 
 
@@ -73,14 +73,14 @@ def read_configurations():
     return content["configurations"]
 
 
-# A build that replaces them does not disturb a run.
+# A run copies these, so that a build does not disturb it.
 COPIED = ("mysqld", "mysql", "innochecksum")
 
 
 class Keyring:
-    """A keyring for encryption. It is kept outside of the medium: a key that a server was given is never lost.
+    """A keyring for encryption, outside of the medium: a power cut never loses a key.
 
-    A server reads which components to load beside its program: so the program gets a folder of its own."""
+    The server reads its list of components beside its program, so the program gets a folder of its own."""
 
     CONTENT = {
         "bin/mysqld.my": {"components": "file://component_keyring_file"},
@@ -147,7 +147,7 @@ class Cases:
         return [*DIES_WITH_US, *data.sysbench_command(SCRIPT, instance, options)]
 
     def prepare(self, base):
-        """A medium with a loaded data directory, from which each cut begins."""
+        """Make the medium from which each cut begins: a loaded data directory."""
         self.keyring.create()
         self.with_keyring = dataclasses.replace(self.program, path=self.keyring.program)
         base.format()
@@ -165,8 +165,8 @@ class Cases:
 
     @contextlib.contextmanager
     def load(self, instance, statements, crashes, **cut):
-        """Transfers and DDL, while the context lasts; gives the process of the transfers. crashes is an event that says
-        that from now on errors are the crash's."""
+        """Run transfers and DDL while the context lasts; gives the process of the transfers. crashes returns whether an
+        error is due to the crash."""
         log = self.folder / "load.log"
         with open(log, "w") as file:
             transfers = subprocess.Popen([*self.sysbench(instance), "run"], env=sysbench_environment(),
@@ -182,7 +182,7 @@ class Cases:
                 transfers.wait()
 
     def crash(self, storage, chance, moment):
-        """Load the server, and cut the power or kill it; gives what the clients were told: of transfers, and of DDL."""
+        """Load the server, then cut the power or kill it. Return what it has acknowledged: transfers, and DDL."""
         shutil.rmtree(self.places, ignore_errors=True)
         self.places.mkdir()
         self.keyring.restore()
@@ -241,7 +241,7 @@ class Cases:
         return verdict.acknowledged(self.places), statements
 
     def wait_for_transfers(self):
-        """Until one is acknowledged: a cut without any has tested nothing."""
+        """Wait until the server has acknowledged a transfer: a cut without one tests nothing."""
         deadline = time.monotonic() + COUNTER_SECONDS
         while not sum(verdict.acknowledged(self.places).values()):
             if time.monotonic() > deadline:
@@ -253,7 +253,7 @@ class Cases:
         storage.control(f"cut after {n_writes} writes of {self.page_bytes}" if n_writes else "cut")
 
     def wait_for_counter(self, instance):
-        """Until pages are written as this configuration is to show."""
+        """Wait until the server has written pages by this configuration's method."""
         deadline = time.monotonic() + COUNTER_SECONDS
         while self.counter and not any(
             int(value) for _, value in instance.sql(f"SHOW GLOBAL STATUS LIKE '{self.counter}'")
@@ -263,7 +263,7 @@ class Cases:
             time.sleep(0.1)
 
     def outcome(self, storage, numbers, expected):
-        """What is wrong with what is left, or None."""
+        """Return what is wrong with an outcome, or None."""
         with self.instance(storage) as instance:
             try:
                 verdict.check(instance, self.options, numbers, expected)
@@ -272,7 +272,7 @@ class Cases:
         return None
 
     def one(self, base, seed):
-        """Cut once, or kill once; gives what came of each outcome."""
+        """Cut or kill once; yield the result of each outcome."""
         chance = random.Random(seed)
         with self.storage("cut") as cut_storage, self.storage("outcome") as after:
             cut_storage.copy_medium(base)
@@ -285,7 +285,7 @@ class Cases:
                       "statements": statements.n_acknowledged,
                       "last_statement": statements.last, "interrupted_statement": statements.current}  # fmt: skip
             if self.how == "kill":
-                # The machine goes on, and with it all that the file system was given.
+                # The machine keeps running, so nothing that the file system was given is lost.
                 yield result | {"wrong": self.outcome(cut_storage, numbers, expected)}
                 return
             cut_storage.switch_off()
@@ -300,7 +300,7 @@ class Cases:
 
 
 def wait_for_cut(storage):
-    """Until the power is off; where too few writes come for that, cut it."""
+    """Wait until the power is off. If the writes do not come in time, cut it."""
     deadline = time.monotonic() + CUT_SECONDS
     while not storage.is_off():
         if time.monotonic() > deadline:
@@ -309,12 +309,12 @@ def wait_for_cut(storage):
 
 
 def run_configuration(name, configuration, folder, arguments, out):
-    """Cut as often as asked for, where pages have to be lost until one is; gives whether that is what came of it."""
+    """Make the cuts. If pages have to be lost, stop at the first loss. Return whether the result is as expected."""
     cases = Cases(name, configuration, arguments.how, folder, arguments.server)
     cases.folder.mkdir()
     loses = configuration["loses"]
     if loses == "pages" and arguments.how == "kill":
-        # Direct I/O that has begun is ended, whatever becomes of the process.
+        # The kernel completes direct I/O that has begun, also if the process is killed.
         loses = "never"
     n_cuts = max(arguments.cuts, CUTS_TO_LOSE) if loses == "pages" else arguments.cuts
     n_lost = n_outcomes = 0
@@ -339,7 +339,7 @@ def run_configuration(name, configuration, folder, arguments, out):
 
 
 def run_and_report(name, *arguments):
-    """run_configuration(); a failure is reported at once, as the other configurations go on for hours."""
+    """Run a configuration and report a failure at once, because the others can continue for hours."""
     try:
         return run_configuration(name, *arguments)
     except Failure as failure:
@@ -348,7 +348,7 @@ def run_and_report(name, *arguments):
 
 
 def keep(cases, folder):
-    """The media before and after the survivors were drawn, the error log, and what the clients were told."""
+    """Keep the media before and after the survivors were drawn, the error log, and what the clients were told."""
     shutil.copytree(cases.folder, folder, ignore=shutil.ignore_patterns("base", "mount", "power"))
     say(f"kept: {folder}")
 
@@ -378,12 +378,12 @@ def run(arguments):
 
 
 def report(arguments):
-    """A table of what the outcomes in files were."""
+    """Print a table of the outcomes in files."""
     rows = {}
     for line in (line for path in arguments.files for line in path.read_text().splitlines()):
         result = json.loads(line)
         row = rows.setdefault((result["configuration"], result["how"], result["server"]), collections.Counter())
-        # A cut has two outcomes, a kill has one; they stand one after the other.
+        # A cut has two outcomes, a kill has one; the outcomes of one cut are adjacent.
         row["cuts"] += result["seed"] != row["last"]
         row["last"] = result["seed"]
         row["outcomes"] += 1

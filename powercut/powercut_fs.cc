@@ -15,33 +15,42 @@ A file system that loses power.
               [--plain=TEXT] [--write-through] MOUNTPOINT
   powercut_fs --settle=SEED --store=FOLDER [--sector-bytes=N]
 
-What is written to a file is kept as a device's volatile cache keeps it, until
-fsync() or fdatasync() of that file returns; only then, or when the cache is
-full, is it in FOLDER/content. A file that is a loop device's is therefore a
-disk with a volatile write cache: the loop driver turns flushes of the disk into
-fdatasync(). Names, sizes and attributes of files are durable at once.
+A volatile cache holds the writes to a file until fsync() or fdatasync() of that
+file returns. Only then, or when the cache is full, are they in FOLDER/content.
+A file that backs a loop device is therefore a disk with a volatile write cache:
+the loop driver turns flushes of the disk into fdatasync(). Names, sizes and
+attributes of files are durable at once.
 
-With --write-through nothing is kept: reads and writes of whole blocks of 4 KiB
-go to FOLDER/content by direct I/O, and a cut loses nothing. For benchmarks:
-what it costs is then what FOLDER's device takes.
+--write-through switches the cache off: reads and writes of whole blocks of
+4 KiB go to FOLDER/content by direct I/O, and a cut loses nothing. It is for
+benchmarks, which then measure FOLDER's device.
 
-With --atomic-bytes the files are those of directFS too: after ioctl
-0x40049502 with 1 on a file, its writes of at most N bytes survive as a whole or
-not at all. Without it the ioctl fails, as on other file systems; with --plain
-it does so for files whose path has that text.
+--atomic-bytes adds the ioctl of directFS: after ioctl 0x40049502 with 1 on a
+file, its writes of at most N bytes survive as a whole or not at all. Without
+this option the ioctl fails, as on other file systems. With --plain it fails for
+files whose path contains TEXT.
 
-The power is cut through the file .powercut in MOUNTPOINT. To write "cut" there
-cuts it now; "cut after N writes of B" as the Nth write of B bytes or more from
-now on is made, which is one of the interrupted. From then on everything fails
-with EIO, and FOLDER/pending has the interrupted writes. To read it says whether
-the power is "on" or "off", and how many writes and flushes there were.
+The file .powercut in MOUNTPOINT controls the power. Writing "cut" to it cuts
+the power now; "cut after N writes of B" cuts it at the Nth write of B bytes or
+more from now on, which is one of the interrupted writes. After the cut all
+reads, writes and changes fail with EIO, and FOLDER/pending has the interrupted
+writes. Reading .powercut tells whether the power is "on" or "off", and the
+numbers of writes and flushes.
 
---settle ends a cut: it draws from SEED what of the interrupted writes has
-survived, applies that to FOLDER/content and removes FOLDER/pending. The same
-seed on a copy of the same folder gives the same content.
+--settle resolves a cut: it draws from SEED which parts of the interrupted
+writes survive, applies these to FOLDER/content and removes FOLDER/pending. The
+same seed on a copy of the same folder gives the same content.
 
-One thread serves all requests: what it has answered before it reads a flush is
-what the flush makes durable. */
+One thread serves all requests. A flush makes those writes durable that were
+completed before the thread received it. Example with three writes W to a file
+and their completions C:
+
+  W1, W2, W3, C3, C2, flush, C1, end of the flush, cut
+
+W3 and W2 survive, because they were completed before the flush. W1 is an
+interrupted write: SEED decides whether it survives, is lost, or is torn at
+sectors. After the ioctl it cannot be torn. Where W1 survives and overlaps W2 or
+W3, it replaces them, because it was completed last. */
 
 #define FUSE_USE_VERSION 35
 
@@ -68,24 +77,24 @@ what the flush makes durable. */
 
 namespace {
 
-/** The file that the power is cut through. */
+/** The file that controls the power. */
 constexpr const char *CONTROL = "/.powercut";
 
 /** directFS: _IOW(0x95, 2, unsigned). */
 constexpr unsigned IOCTL_ATOMIC_WRITES = 0x40049502;
 
-/** A write that no flush has made durable. */
+/** A write in the volatile cache. */
 struct Write {
   uint64_t number;
   off_t offset;
   std::string data;
   bool whole;
 
-  /** A hole that was punched: the data is zeros. */
+  /** A punched hole: the data is zeros. */
   bool is_hole{false};
 };
 
-/** A file that is open, or has writes that are not durable. */
+/** A file that is open or has writes in the cache. */
 struct File {
   ~File() {
     for (const int each : {fd, direct_fd}) {
@@ -97,19 +106,19 @@ struct File {
 
   int fd{-1};
 
-  /** With --write-through, the same file for direct I/O; else -1. */
+  /** With --write-through, the same file for direct I/O; otherwise -1. */
   int direct_fd{-1};
 
   size_t n_open{0};
 
-  /** What the ioctl has set. */
+  /** Set by the ioctl: writes are atomic. */
   bool writes_are_whole{false};
 
   /** The oldest first. */
   std::list<Write> writes{};
 };
 
-/** What the command line says. */
+/** The options of the command line. */
 struct Settings {
   char *store{nullptr};
   char *settle{nullptr};
@@ -120,13 +129,13 @@ struct Settings {
   int write_through{0};
 } settings;
 
-/** What direct I/O goes by, in file and memory. */
+/** Alignment of direct I/O, in file and memory. */
 constexpr size_t BLOCK_BYTES = 4096;
 
-/** The largest request of the kernel. */
+/** The kernel's largest request. */
 constexpr size_t MOST_BYTES = 1UL << 20;
 
-/** Direct I/O goes through it, one request at a time. */
+/** The buffer of direct I/O, used by one request at a time. */
 alignas(BLOCK_BYTES) char block_buffer[MOST_BYTES];
 
 std::map<ino_t, std::unique_ptr<File>> files;
@@ -134,7 +143,8 @@ std::map<ino_t, std::unique_ptr<File>> files;
 /** Whether the power is off. */
 bool is_cut{false};
 
-/** A cut that is due: with this many writes more of so many bytes; 0: none. */
+/** The power goes at the last of this many further writes of at least
+bytes_of_counted_writes bytes; 0: no cut is due. */
 uint64_t writes_until_cut{0};
 size_t bytes_of_counted_writes{0};
 
@@ -154,7 +164,7 @@ bool is_control(const char *path) {
 
 int failed() { return -errno; }
 
-/** Write all of it, or end the program: the medium itself does not fail. */
+/** Write all data, or end the program: the medium itself must not fail. */
 void write_medium(int fd, const char *data, size_t length, off_t offset) {
   while (length > 0) {
     const ssize_t n = pwrite(fd, data, length, offset);
@@ -172,7 +182,7 @@ void write_medium(int fd, const char *data, size_t length, off_t offset) {
   }
 }
 
-/** @return whether a request goes to the medium by direct I/O */
+/** @return whether direct I/O is possible for a request */
 bool is_direct(const File &file, size_t size, off_t offset) {
   return file.direct_fd >= 0 && size <= MOST_BYTES && size % BLOCK_BYTES == 0 &&
          offset % BLOCK_BYTES == 0;
@@ -219,8 +229,8 @@ void flush(File &file) {
   file.writes.clear();
 }
 
-/** Keep the cache below its size: the oldest writes reach the medium, as those
-of any device do that has no more room. */
+/** Move the oldest writes to the medium until the cache is within its size, as
+a device does whose cache is full. */
 void destage_oldest() {
   while (cached_bytes > settings.cache_bytes) {
     File *oldest = nullptr;
@@ -236,8 +246,8 @@ void destage_oldest() {
   }
 }
 
-/** Forget a file that nobody has open and that has nothing to be made durable.
- */
+/** Forget a file that no process has open and that has no writes in the cache.
+The writes of a removed file are dropped. */
 void forget_unused(ino_t inode) {
   const auto found = files.find(inode);
   if (found == files.end() || found->second->n_open > 0) {
@@ -257,8 +267,8 @@ void forget_unused(ino_t inode) {
   }
 }
 
-/** FOLDER/pending: of each write, in the order in which they were made, a line
-of text and the data. */
+/** Cut the power. FOLDER/pending gets a line of text and the data for each
+interrupted write, in the order of the writes. */
 void cut() {
   is_cut = true;
 
@@ -280,8 +290,7 @@ void cut() {
   for (const auto &[number, what] : in_order) {
     const auto &[write, inode] = what;
     const auto name = names.find(inode);
-    /* The others have been removed: nothing of them is there, whatever
-    survives. */
+    /* A file without a name was removed: its writes cannot survive. */
     if (name != names.end()) {
       out << write->offset << ' ' << write->data.size() << ' ' << write->whole
           << ' ' << name->second << '\n'
@@ -329,8 +338,8 @@ File *file_of(struct fuse_file_info *info) {
 
 /* Files */
 
-/** Make a file shorter, or longer. What was written beyond the new end is
-gone. */
+/** Make a file shorter or longer. Cached writes beyond the new end are
+dropped. */
 int set_size(int fd, off_t size) {
   struct stat status;
   if (fstat(fd, &status) != 0) {
@@ -361,7 +370,7 @@ int open_file(const char *path, int flags, mode_t mode,
   if (is_cut) {
     return -EIO;
   }
-  /* Whatever it is opened for: reads and writes of all share one descriptor. */
+  /* Always for reads and writes: all opens of a file share one descriptor. */
   const int how = (flags & (O_CREAT | O_EXCL)) | O_RDWR;
   const int fd = open(content(path).c_str(), how, mode);
   if (fd < 0) {
@@ -393,7 +402,7 @@ int open_file(const char *path, int flags, mode_t mode,
   }
   ++file->n_open;
   info->fh = reinterpret_cast<uint64_t>(file.get());
-  /* No page cache above this: each read and write of a process comes here. */
+  /* No page cache above: each read and write of a process comes here. */
   info->direct_io = 1;
   return 0;
 }
@@ -461,7 +470,7 @@ int fs_write(const char *, const char *buffer, size_t size, off_t offset,
   if (fstat(file->fd, &status) != 0) {
     return failed();
   }
-  /* The size is an attribute, durable at once. */
+  /* The size is an attribute and therefore durable at once. */
   if (offset + static_cast<off_t>(size) > status.st_size &&
       ftruncate(file->fd, offset + static_cast<off_t>(size)) != 0) {
     return failed();
@@ -497,7 +506,7 @@ int fs_fsync(const char *, int, struct fuse_file_info *info) {
   return settings.write_through && fdatasync(file->fd) != 0 ? failed() : 0;
 }
 
-/** @return whether --plain is for a file */
+/** @return whether --plain applies to a file */
 bool is_plain(const File &file) {
   return settings.plain != nullptr &&
          std::filesystem::read_symlink("/proc/self/fd/" +
@@ -539,8 +548,8 @@ int fs_truncate(const char *path, off_t size, struct fuse_file_info *info) {
   return status;
 }
 
-/** Until a flush a hole is a write of zeros: it is lost, torn or there as any
-other, and comes before or after others as they were made. */
+/** Punch a hole. Until a flush it is a cached write of zeros: it can survive,
+be lost or be torn like any other, and keeps its place in the order. */
 int punch_hole(File &file, off_t offset, off_t length) {
   if (settings.write_through) {
     return fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -593,7 +602,7 @@ int fs_getattr(const char *path, struct stat *status,
   if (info != nullptr) {
     return fstat(file_of(info)->fd, status) == 0 ? 0 : failed();
   }
-  /* Also after a cut: without a root nothing can be unmounted. */
+  /* This works after a cut, too: unmounting needs the root folder. */
   return lstat(content(path).c_str(), status) == 0 ? 0 : failed();
 }
 
@@ -700,14 +709,14 @@ int fs_statfs(const char *, struct statvfs *status) {
 
 void *fs_init(struct fuse_conn_info *, struct fuse_config *config) {
   config->use_ino = 1;
-  /* A file that is removed while it is open keeps its data, and no name. */
+  /* A file that is removed while open keeps its data but has no name. */
   config->hard_remove = 1;
   config->nullpath_ok = 1;
   return nullptr;
 }
 
-/** Unmounted while the power is on: a device that is switched off in order
-keeps what it was given. */
+/** Unmount. While the power is on, flush all files, as a device does that is
+switched off in order. */
 void fs_destroy(void *) {
   if (!is_cut) {
     for (auto &[inode, file] : files) {
@@ -746,8 +755,9 @@ const struct fuse_operations OPERATIONS = [] {
   return all;
 }();
 
-/** Apply to the medium what of the interrupted writes survives.
-@param[in]  seed  decides what does
+/** Resolve a cut: apply the surviving parts of the interrupted writes to the
+medium.
+@param[in]  seed  decides which parts survive
 @return the program's exit status */
 int settle(uint64_t seed) {
   std::ifstream in(pending(), std::ios::binary);
@@ -796,7 +806,7 @@ int settle(uint64_t seed) {
           powercut::next_sector(from, settings.sector_bytes));
       if (survives[i][sector]) {
         write_medium(fd, write.data.data() + (from - write.offset), to - from,
-            static_cast<off_t>(from));
+                     static_cast<off_t>(from));
         ++n_survive;
       }
       from = to;
@@ -835,7 +845,7 @@ int main(int argc, char *argv[]) {
             " more\n");
     return 2;
   }
-  /* The program may leave its working directory. */
+  /* FUSE may change the working directory. */
   settings.store = realpath(settings.store, nullptr);
   if (settings.store == nullptr ||
       !std::filesystem::is_directory(content(""))) {

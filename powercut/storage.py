@@ -1,4 +1,4 @@
-"""Storage that loses power: a disk with a file system on it, or directFS; both are powercut_fs below."""
+"""Storage that loses power: a disk with a file system, or directFS. Both are served by powercut_fs."""
 
 import os
 import shutil
@@ -16,13 +16,13 @@ from filesystem import DIRECTFS_ATOMIC_BYTES as ATOMIC_BYTES
 from filesystem import DIRECTFS_PROGRAM as PROGRAM
 
 DISK_BYTES = 1 << 30
-# The smallest: the more writes can be torn.
+# The smallest sector, so that most writes can be torn.
 SECTOR_BYTES = 512
 WAIT_SECONDS = 60
 
 
 def need_root():
-    """Skip where this cannot run."""
+    """Raise Skip if this machine cannot mount the storage."""
     if os.geteuid() != 0:
         raise Skip("cutting the power needs root, to mount file systems")
     for device in ("/dev/fuse", "/dev/loop-control"):
@@ -41,10 +41,10 @@ def wait_until(done, what):
 class Storage:
     """Storage in a folder: store/ is the medium, mount/ the file system that a server uses while the power is on.
 
-    The power goes off when the context ends, also when it failed; nothing stays mounted."""
+    The power goes off and everything is unmounted when the context ends, also after a failure."""
 
     def __init__(self, folder, kind, *options, sector_bytes=SECTOR_BYTES):
-        """options are powercut_fs'; sector_bytes is what the medium writes as a whole."""
+        """options are powercut_fs'; sector_bytes is the size of the medium's sectors, which it writes atomically."""
         self.folder = folder
         self.kind = kind
         self.sector_bytes = sector_bytes
@@ -65,7 +65,7 @@ class Storage:
         self.remove_mounts()
 
     def format(self):
-        """Make the medium new, with an empty file system."""
+        """Create a new medium with an empty file system."""
         shutil.rmtree(self.store)
         (self.store / "content").mkdir(parents=True)
         if self.kind == DIRECTFS:
@@ -73,18 +73,18 @@ class Storage:
         with open(self.store / "content/disk", "wb") as file:
             file.truncate(DISK_BYTES)
         self.start_power()
-        # Of these file systems XFS is the one that takes sectors larger than 4 KiB.
+        # Among these file systems only XFS supports sectors larger than 4 KiB.
         sizes = ["-b", f"size={self.sector_bytes}", "-s", f"size={self.sector_bytes}"]
         command(*KINDS[self.kind][0], *(sizes if self.sector_bytes > SECTOR_BYTES else []), self.attach())
         self.switch_off()
 
     def copy_medium(self, other):
-        """Take over the medium of another storage, whose power is off."""
+        """Copy the medium of another storage, whose power is off."""
         shutil.rmtree(self.store)
         command("cp", "--archive", "--sparse=always", other.store, self.store)
 
     def start_power(self):
-        """The power only: what is on the disk is not mounted."""
+        """Switch the power on, without a mount of the disk's file system."""
         options = [f"--atomic-bytes={ATOMIC_BYTES}"] if self.kind == DIRECTFS else []
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*DIES_WITH_US, PROGRAM, f"--store={self.store}", *options, *self.options,
@@ -106,16 +106,16 @@ class Storage:
                        self.power / "disk")  # fmt: skip
 
     def switch_on(self):
-        """As a machine boots: the file system on the disk replays its journal."""
+        """Switch on like a machine that boots: the file system on the disk replays its journal."""
         self.start_power()
         if self.kind != DIRECTFS:
             device = self.attach()
             command("mount", "-o", KINDS[self.kind][1], device, self.mount)
-            # Once it is in use: the kernel detaches it when that ends, also if this process does not live to see it.
+            # The kernel detaches it when its use ends, also if this process is killed before.
             command("losetup", "--detach", device)
 
     def switch_off(self):
-        """As a machine shuts down: unmounted, and all of the disk's cache is written. After a cut nothing is."""
+        """Switch off as in a machine's shutdown: unmount and write the disk's cache. After a cut nothing is written."""
         self.unmount()
         wait_until(lambda: self.process.poll() is not None, "powercut_fs has ended")
         status, self.process = self.process.returncode, None
@@ -123,7 +123,7 @@ class Storage:
             raise Failure(f"powercut_fs ended with status {status}; {self.log}:\n{last_lines(self.log)}")
 
     def control(self, text):
-        """Say when the power goes; see powercut_fs.cc."""
+        """Set when the power goes; see powercut_fs.cc."""
         with open(self.power / ".powercut", "wb", buffering=0) as file:
             file.write(text.encode())
 
@@ -131,7 +131,7 @@ class Storage:
         return "power off" in (self.power / ".powercut").read_text()
 
     def settle(self, seed):
-        """After a cut: let some of the interrupted writes survive; says what became of how many."""
+        """Resolve a cut: draw which of the interrupted writes survive. Return the number of writes by fate."""
         text = command(PROGRAM, f"--store={self.store}", f"--settle={seed}", f"--sector-bytes={self.sector_bytes}")
         return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
@@ -143,14 +143,14 @@ class Storage:
             unmount(self.power)
 
     def detach(self):
-        """Of the loop devices those that are on our disk, by name: powercut_fs may be no more."""
+        """Detach the loop devices on our disk, found by its name: powercut_fs may be gone."""
         for line in command("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE").splitlines():
             device, _, file = line.partition(" ")
             if file.strip() == str(self.power / "disk"):
                 command("losetup", "--detach", device)
 
     def remove_mounts(self):
-        """Leave nothing mounted and no process, whatever state it is in."""
+        """Unmount everything and end the process, whatever state it is in."""
         try:
             self.unmount()
         finally:

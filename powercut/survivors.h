@@ -9,7 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file powercut/survivors.h
-What of the writes that a power cut interrupts is on the medium afterwards. */
+Decides which parts of the writes that a power cut interrupts are on the medium
+afterwards. */
 
 #ifndef powercut_survivors_h
 #define powercut_survivors_h
@@ -20,48 +21,48 @@ What of the writes that a power cut interrupts is on the medium afterwards. */
 
 namespace powercut {
 
-/** A write that no flush had made durable when the power went. */
+/** A write that was not durable when the power went. */
 struct Lost_write {
-  /** Where it begins, in bytes. */
+  /** The begin of the write in the file, in bytes. */
   uint64_t offset;
 
-  /** Bytes, 1 or more. */
+  /** In bytes, 1 or more. */
   uint64_t length;
 
-  /** The storage promised that this write is there as a whole or not at all. */
+  /** The write is atomic: it survives as a whole or not at all. */
   bool whole;
 };
 
-/** How much of a cut's writes survives. A device may have destaged all, none,
-or anything between, so each is met. */
+/** How much of a cut's writes survives: a device may have destaged nothing,
+everything, or some of it. */
 enum class Survival { NOTHING, EVERYTHING, SOME };
 
 /** @param[in]  offset        bytes
 @param[in]  sector_bytes  1 or more
-@return where the sector after the one that holds the offset begins */
+@return the begin of the sector after the one that contains the offset */
 constexpr uint64_t next_sector(uint64_t offset, uint64_t sector_bytes) {
   return (offset / sector_bytes + 1) * sector_bytes;
 }
 
 /** @param[in]  write         the write
 @param[in]  sector_bytes  1 or more
-@return how many sectors it writes to, also in part */
+@return the number of sectors that it writes, also partly */
 constexpr uint64_t sectors_of(const Lost_write &write, uint64_t sector_bytes) {
   return (write.offset + write.length - 1) / sector_bytes -
          write.offset / sector_bytes + 1;
 }
 
-/** Draws a number below n from a generator whose sequence is the same with
-every standard library, as the distributions of <random> are not.
+/** Draw a number below n. The result is the same with every standard library,
+unlike with the distributions of <random>.
 @param[in,out]  random  the generator
 @param[in]      n       1 or more
-@return 0 to n - 1; for the n that are used here the bias is below 1e-15 */
+@return 0 to n - 1; the bias is below 1e-15 for each n used here */
 inline uint64_t draw(std::mt19937_64 &random, uint64_t n) {
   return random() % n;
 }
 
 /** @param[in,out]  random  the generator
-@return nothing or everything of one cut in sixteen each, else some */
+@return NOTHING and EVERYTHING for one cut in sixteen each, otherwise SOME */
 inline Survival draw_survival(std::mt19937_64 &random) {
   switch (draw(random, 16)) {
     case 0:
@@ -73,13 +74,14 @@ inline Survival draw_survival(std::mt19937_64 &random) {
   }
 }
 
-/** Which sectors of a write survive, where some of the cut's writes do: a third
-of the writes does, a third does not, a third is torn: at one place, with either
-side lost, or anywhere.
+/** Draw which sectors of a write survive if Survival is SOME. A third of the
+writes survives, a third is lost, a third is torn: all sectors before or after
+one place are lost, or each sector by chance. An atomic write is never torn:
+half survive.
 @param[in,out]  random     the generator
 @param[in]      n_sectors  sectors of the write, 1 or more
 @param[in]      whole      see Lost_write
-@return for each sector whether it survives */
+@return for each sector, whether it survives */
 inline std::vector<bool> draw_sectors(std::mt19937_64 &random,
                                       uint64_t n_sectors, bool whole) {
   std::vector<bool> survives(n_sectors);
@@ -108,13 +110,13 @@ inline std::vector<bool> draw_sectors(std::mt19937_64 &random,
   return survives;
 }
 
-/** Decide what survives a cut. Applied in the order in which they were made,
-the sectors that survive leave each sector as it was before, or as one of the
-writes to it has made it: in whatever order the device has destaged them, of two
-that both reached the medium the newer is there.
-@param[in]  seed          the same seed decides the same way
+/** Decide which sectors survive a cut. The caller applies them in the order of
+the writes. Invariant: each sector then has its old content or that of one of
+the writes to it. Of two writes that both survive, the newer one is there, in
+whatever order the device destaged them.
+@param[in]  seed          the same seed gives the same result
 @param[in]  writes        the writes, the oldest first
-@param[in]  sector_bytes  what the medium writes as a whole, 1 or more
+@param[in]  sector_bytes  the size that the medium writes atomically, 1 or more
 @return for each write, for each of its sectors, whether it survives */
 inline std::vector<std::vector<bool>> settle(
     uint64_t seed, const std::vector<Lost_write> &writes,

@@ -1,15 +1,15 @@
--- Transactions whose every effect can be told after a crash: transfers between accounts, with a journal of them.
+-- Transfers between accounts, with a journal: every effect of a transaction can be verified after a crash.
 --
 --   sysbench powercut/transfers.lua --acknowledged=FOLDER --mysql-... --threads=N run
 --
--- A client's transfers are numbered without a gap. What the server has committed is noted in FOLDER/<client>: each time
--- COMMIT has returned, 8 bytes, the number of its last transfer (a double), by write(), so that they outlive the client.
--- What has to hold at any time, and is checked by verdict.py:
---   * the balances' sum is 0, and each account's balance is what the journal says of it;
---   * a client's journal has the transfers 1 to n, with n what was acknowledged, or one more.
--- Rows change their length, a transaction in ten is rolled back, rows of some pages each come and go in documents: so that
--- pages are split and merged, freed and used again. Each client makes a table of its own anew now and then, with 4 rows in
--- one statement: made_<client>, or, while that is dropped, made_<client>_new. So there are files that are new, renamed, gone.
+-- A client's transfers are numbered without a gap. FOLDER/<client> has the number of its last committed transfer (a
+-- double, 8 bytes): the client writes it each time COMMIT has returned, by write(), so that it outlives the client.
+-- Invariants, which verdict.py checks:
+--   * the sum of the balances is 0, and each account's balance is what the journal says;
+--   * a client's journal has the transfers 1 to n, where n is the acknowledged number or one more.
+-- Rows change their length, one transaction in ten is rolled back, and rows of several pages come and go in documents:
+-- so pages are split and merged, freed and reused. Each client re-creates a table now and then, with 4 rows in one
+-- statement: made_<client> or, while that is dropped, made_<client>_new. So there are new, renamed and dropped files.
 
 local ffi = require("ffi")
 
@@ -52,7 +52,7 @@ function thread_init()
    connection = sysbench.sql.driver():connect()
    client = sysbench.tid + 1
    number = tonumber(connection:query_row(("SELECT IFNULL(MAX(number), 0) FROM journal WHERE client = %d"):format(client)))
-   -- Where the client was killed between DROP and RENAME, its table is made_N_new alone, and renew() would begin with dropping it.
+   -- A client killed between DROP and RENAME leaves only made_N_new, which renew() would drop first.
    local name = ("made_%d"):format(client)
    local found = connection:query_row(([[SELECT GROUP_CONCAT(table_name) FROM information_schema.tables
                                          WHERE table_schema = DATABASE() AND table_name IN ('%s', '%s_new')]]):format(name, name))
@@ -92,7 +92,7 @@ function event()
    local amount = sysbench.rand.uniform(1, 1000)
    local update = "UPDATE %s SET balance = balance + %d, note = REPEAT('%s', %d) WHERE id = %d"
    connection:query("BEGIN")
-   -- In the order of their ids, so that there are no deadlocks.
+   -- In the order of their ids, which prevents deadlocks.
    local first, second = {payer, -amount}, {payee, amount}
    if payer > payee then
       first, second = second, first

@@ -1,4 +1,4 @@
-"""What is left after a crash: does the server start, is each page whole, is what was acknowledged there?"""
+"""The verdict after a crash: the server starts, each page is intact, each acknowledged change is there."""
 
 import struct
 import subprocess
@@ -8,9 +8,9 @@ from common import DIES_WITH_US, Failure
 from instance import DATABASE
 
 TABLES = ("accounts", "accounts_compressed", "journal", "documents")
-# Of the table that each client makes anew.
+# Rows of the table that each client creates anew.
 MADE_ROWS = 4
-# Each row that one of them gives says what is wrong. moved is what the journal says of each account.
+# Each row that these return describes an error. moved is the balance of each account by the journal.
 STATEMENTS = f"""
 USE {DATABASE};
 CREATE TEMPORARY TABLE moved (PRIMARY KEY (place, id)) SELECT place, id, SUM(amount) AS balance FROM (
@@ -34,16 +34,16 @@ SELECT 'the index of {table} has other rows than it' FROM {table} FORCE INDEX (b
 # FSP_SPACE_FLAGS of page 0, and FSP_FLAGS_MASK_ENCRYPTION of it.
 FLAGS_OFFSET = 54
 ENCRYPTED_FLAG = 1 << 13
-# A dump of a page, as upstream's error log has them, is not what somebody wants to read.
+# Shorter than the page dumps in InnoDB's error log, which a reader does not need.
 MOST_CHARACTERS = 400
 
 
 class Lost(Exception):
-    """Something is not as it has to be; the text says what."""
+    """An outcome has lost something; the text says what."""
 
 
 def acknowledged(folder):
-    """The number of each client's last transfer of which the server has said that it is committed."""
+    """The number of each client's last transfer that the server acknowledged as committed."""
     numbers = {}
     for path in folder.iterdir():
         if len(content := path.read_bytes()) == 8:
@@ -52,7 +52,7 @@ def acknowledged(folder):
 
 
 def check_start(instance, options):
-    """Start the server: recovery has to succeed."""
+    """Start the server: recovery must succeed."""
     try:
         instance.start(options)
     except Failure as failure:
@@ -60,8 +60,7 @@ def check_start(instance, options):
 
 
 def check_data(instance, numbers, expected):
-    """What the clients were told, and what one transaction has done, is there as a whole or not at all; expected is
-    what DDL has left, see ddl.py."""
+    """Check that acknowledged changes are there, and no transaction in part. expected is Ddl.expected()."""
     try:
         with instance.one_client():
             check_transfers(instance, numbers)
@@ -83,7 +82,7 @@ def check_transfers(instance, numbers):
     rows = instance.sql(f"SELECT client, MAX(number) FROM {DATABASE}.journal GROUP BY client")
     last = {int(client): int(number) for client, number in rows}
     for client, number in numbers.items():
-        # The one after it may have been committed without an answer.
+        # The next one may have been committed without an answer.
         if last.get(client, 0) not in (number, number + 1):
             raise Lost(f"client {client} was told that {number} is committed, and has {last.get(client, 0)}")
     counts = {name: int(instance.sql(f"SELECT COUNT(*) FROM {DATABASE}.{name}")[0][0]) for name in made}
@@ -94,21 +93,21 @@ def check_transfers(instance, numbers):
 
 
 def is_encrypted(path):
-    """Whether a tablespace file has the flag for encryption in its first page."""
+    """Whether a tablespace file has the encryption flag in its first page."""
     with open(path, "rb") as file:
         file.seek(FLAGS_OFFSET)
         return bool(int.from_bytes(file.read(4), "big") & ENCRYPTED_FLAG)
 
 
 def check_pages(instance):
-    """Each page of each file has its checksum. The server is stopped."""
+    """Check the checksum of each page of each file. The server is stopped."""
     program = instance.program.companion("innochecksum")
     files = [path for pattern in ("ibdata*", "*.ibd", "undo_*", "*/*.ibd") for path in instance.data.glob(pattern)]
     if len(files) < len(TABLES):
         raise Failure(f"{instance.data} has only {len(files)} files to check")
     for path in files:
         if is_encrypted(path):
-            # innochecksum knows no keys. CHECK TABLE has read the pages.
+            # innochecksum has no keys. CHECK TABLE has read the pages.
             continue
         result = subprocess.run([*DIES_WITH_US, program, path], capture_output=True, text=True, check=False)
         if result.returncode != 0:
@@ -116,7 +115,7 @@ def check_pages(instance):
 
 
 def check(instance, options, numbers, expected):
-    """Raise Lost if something is; numbers and expected are what the clients were told, of transfers and of DDL."""
+    """Raise Lost if anything is lost. numbers and expected are the acknowledged transfers and DDL."""
     check_start(instance, options)
     check_data(instance, numbers, expected)
     check_pages(instance)

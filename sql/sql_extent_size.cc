@@ -107,10 +107,9 @@ bool Sql_cmd_set_extent_size::execute(THD *thd) {
   bool is_failed = false;
   if (target.reason == Extend_target_reason::LARGE_ENOUGH) {
     push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
-                        "It has %llu pages, %llu bytes, already: tablespace"
-                        " `%s`",
-                        ulonglong{space.size / space.page_bytes},
-                        ulonglong{space.size}, m_name.str);
+                        "Tablespace `%s` already has %llu pages, %llu bytes",
+                        m_name.str, ulonglong{space.size / space.page_bytes},
+                        ulonglong{space.size});
   } else {
     is_failed = grow(thd, tablespace, space, target);
   }
@@ -134,11 +133,11 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   if (m_is_pages) {
     push_warning_printf(
         thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-        "EXTENT_SIZE = %llu has no unit and counts pages: the file grows to"
-        " %llu bytes (%llu MiB). A number with K, M, G or T counts bytes:"
-        " tablespace `%s`",
-        m_asked, ulonglong{target.bytes}, ulonglong{target.bytes >> 20},
-        m_name.str);
+        "Tablespace `%s`: EXTENT_SIZE = %llu has no unit and counts pages. The"
+        " file grows to %llu bytes (%llu MiB). A number with K, M, G or T"
+        " counts bytes",
+        m_name.str, m_asked, ulonglong{target.bytes},
+        ulonglong{target.bytes >> 20});
   }
   if (const char *const warning = extend_sync_warning()) {
     push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR, warning);
@@ -146,8 +145,8 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   if (tablespace.is_page_compressed) {
     push_warning_printf(
         thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-        "What is allocated ahead of page-compressed pages is given back as"
-        " they are written: tablespace `%s`",
+        "Tablespace `%s` is page-compressed: InnoDB gives preallocated space"
+        " back to the file system when it writes pages",
         m_name.str);
   }
   auto disk = extend_disk(tablespace.space_id);
@@ -165,40 +164,39 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   if (!room.is_enough) {
     my_printf_error(
         ER_RECORD_FILE_FULL,
-        "EXTENT_SIZE needs %llu bytes more. The file system has %llu bytes"
-        " free. Other statements have still to take %llu of them, and at least"
-        " %llu stay free: tablespace `%s`",
-        MYF(0), ulonglong{target.needed}, ulonglong{disk->free},
-        ulonglong{disk->reserved - target.needed}, ulonglong{room.kept},
-        m_name.str);
+        "Tablespace `%s` needs %llu bytes more. The file system has %llu bytes"
+        " free. Other statements have reserved %llu of them, and at least %llu"
+        " stay free",
+        MYF(0), m_name.str, ulonglong{target.needed}, ulonglong{disk->free},
+        ulonglong{disk->reserved - target.needed}, ulonglong{room.kept});
     return true;
   }
   if (room.is_little_left) {
-    push_warning_printf(
-        thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-        "%llu bytes of the file system's %llu will be left: a server that"
-        " cannot write its logs stops",
-        ulonglong{room.left}, ulonglong{disk->size});
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                        "The file system will have %llu bytes free of %llu. A "
+                        "server that cannot"
+                        " write its logs stops",
+                        ulonglong{room.left}, ulonglong{disk->size});
   }
   uint64_t size = space.size;
   const bool is_failed =
       extend(thd, tablespace, space, room, &reservation, target.bytes, &size);
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
-                      "It had %llu pages, %llu bytes, and has %llu pages, %llu"
-                      " bytes: tablespace `%s`",
-                      ulonglong{space.size / space.page_bytes},
+                      "Tablespace `%s` had %llu pages, %llu bytes, and has"
+                      " %llu pages, %llu bytes now",
+                      m_name.str, ulonglong{space.size / space.page_bytes},
                       ulonglong{space.size}, ulonglong{size / space.page_bytes},
-                      ulonglong{size}, m_name.str);
+                      ulonglong{size});
   return is_failed;
 }
 
 bool Sql_cmd_set_extent_size::gone(const Extend_space &space,
                                    uint64_t size) const {
   my_printf_error(ER_TABLESPACE_MISSING,
-                  "Dropped, truncated, rebuilt, renamed or discarded when it"
-                  " had %llu pages, %llu bytes: tablespace `%s`",
-                  MYF(0), ulonglong{size / space.page_bytes}, ulonglong{size},
-                  m_name.str);
+                  "Tablespace `%s` was dropped, truncated, rebuilt, renamed or"
+                  " discarded when it had %llu pages, %llu bytes",
+                  MYF(0), m_name.str, ulonglong{size / space.page_bytes},
+                  ulonglong{size});
   return true;
 }
 
@@ -212,11 +210,11 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
       case Extend_status::DONE:
         return false;
       case Extend_status::UNSUPPORTED_KIND:
-        my_printf_error(
-            ER_WRONG_TABLESPACE_NAME,
-            "SET EXTENT_SIZE is for tablespaces of tables and for general ones;"
-            " this one grows by rules of its own: `%s`",
-            MYF(0), m_name.str);
+        my_printf_error(ER_WRONG_TABLESPACE_NAME,
+                        "Tablespace `%s` cannot be extended by SET "
+                        "EXTENT_SIZE, which is for"
+                        " tablespaces of tables and general tablespaces",
+                        MYF(0), m_name.str);
         return true;
       case Extend_status::READ_ONLY:
         my_error(ER_INNODB_READ_ONLY, MYF(0));
@@ -233,17 +231,17 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
     if (tablespace->opened_as.empty()) {
       my_printf_error(
           ER_TABLESPACE_MISSING,
-          "Its file is not open, or missing. Files are opened late"
-          " with innodb_validate_tablespace_paths = OFF: read from a"
-          " table of it first; tablespace `%s`",
+          "Tablespace `%s`: the file is missing or not open. With"
+          " innodb_validate_tablespace_paths = OFF, InnoDB opens files late:"
+          " read from a table of the tablespace first",
           MYF(0), m_name.str);
       return true;
     }
   }
   my_printf_error(ER_TABLESPACE_MISSING,
-                  "Other statements dropped, truncated, rebuilt or renamed it"
-                  " at each of %d look-ups. Try again: tablespace `%s`",
-                  MYF(0), LOOK_UPS_MAX, m_name.str);
+                  "Tablespace `%s` was dropped, truncated, rebuilt or renamed"
+                  " by other statements during %d attempts. Try again",
+                  MYF(0), m_name.str, LOOK_UPS_MAX);
   return true;
 }
 
@@ -266,8 +264,8 @@ bool Sql_cmd_set_extent_size::find(THD *thd,
       break;
   }
   my_printf_error(ER_TABLESPACE_MISSING_WITH_NAME,
-                  "Tablespace `%s` doesn't exist; their names are in"
-                  " INFORMATION_SCHEMA.INNODB_TABLESPACES",
+                  "Tablespace `%s` doesn't exist. The names of tablespaces are"
+                  " in INFORMATION_SCHEMA.INNODB_TABLESPACES",
                   MYF(0), m_name.str);
   return true;
 }
@@ -292,10 +290,11 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
       break;
   }
   my_printf_error(ER_DATA_OUT_OF_RANGE,
-                  "EXTENT_SIZE is at most %llu pages, %llu bytes, for"
-                  " tablespace `%s`",
-                  MYF(0), ulonglong{space.size_max / space.page_bytes},
-                  ulonglong{space.size_max}, m_name.str);
+                  "Tablespace `%s`: the maximum EXTENT_SIZE is %llu pages, %llu"
+                  " bytes",
+                  MYF(0), m_name.str,
+                  ulonglong{space.size_max / space.page_bytes},
+                  ulonglong{space.size_max});
   return true;
 }
 
@@ -333,11 +332,11 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
           !extend_may_step(room, next - before, disk->free)) {
         my_printf_error(
             ER_RECORD_FILE_FULL,
-            "Stopped at %llu pages, %llu bytes: the file system has %llu bytes"
-            " free, and %llu stay free for logs and temporary files; tablespace"
-            " `%s`",
-            MYF(0), pages(*size), ulonglong{*size}, ulonglong{disk->free},
-            ulonglong{room.kept}, m_name.str);
+            "Tablespace `%s` has %llu pages, %llu bytes, and is not extended"
+            " further. The file system has %llu bytes free, and %llu stay free"
+            " for logs and temporary files",
+            MYF(0), m_name.str, pages(*size), ulonglong{*size},
+            ulonglong{disk->free}, ulonglong{room.kept});
         return true;
       }
       const auto begin = std::chrono::steady_clock::now();
@@ -353,16 +352,16 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       }
       if (status == Extend_status::SHRUNK) {
         my_printf_error(ER_TABLESPACE_MISSING,
-                        "Another file was imported in its place when it had"
-                        " %llu pages, %llu bytes: tablespace `%s`",
-                        MYF(0), pages(before), ulonglong{before}, m_name.str);
+                        "Tablespace `%s`: another file was imported in its"
+                        " place when it had %llu pages, %llu bytes",
+                        MYF(0), m_name.str, pages(before), ulonglong{before});
         return true;
       }
       if (status == Extend_status::FAILED) {
         my_printf_error(ER_RECORD_FILE_FULL,
-                        "Extended to %llu pages, %llu bytes only, for what the"
-                        " error log says: tablespace `%s`",
-                        MYF(0), pages(*size), ulonglong{*size}, m_name.str);
+                        "Tablespace `%s` was extended to only %llu pages, %llu"
+                        " bytes. The error log has the reason",
+                        MYF(0), m_name.str, pages(*size), ulonglong{*size});
         return true;
       }
       step_s = took.count();

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The cost of one asynchronous read through InnoDB's AIO arrays, by the depth of the array.
+"""Measure the cost of one asynchronous read through InnoDB's AIO arrays, by the depth of the array.
 
-Runs bench/micro/aio_bench.cc, built on this checkout's server, alternately for each depth with 64 I/O threads, and
-prints medians, their spread and the ratio to the depth of 256. Where a stock build is there (make stock), stock's
-array of 64 x 256 is in the rotation. Needs room for 65 x 4096 AIO requests: as root, fs.aio-max-nr is raised meanwhile.
+Runs bench/micro/aio_bench.cc, built on this checkout's server, with 64 I/O threads, alternating between the depths.
+Prints medians, their spread and the ratio to a depth of 256. If there is a stock build (make stock), stock's array of
+64 x 256 is measured, too. Needs 65 x 4096 AIO requests: run by root, the tool raises fs.aio-max-nr meanwhile.
 
-With --check, one short run of each shape, and an error if a context is left after the arrays are freed; then the
-instructions for one read, which valgrind counts the same way every time, and an error if they grow with the depth.
+--check makes one short run of each shape, and fails if a context is left after the arrays are freed. Then it counts the
+instructions for one read with valgrind, which repeats exactly, and fails if they grow with the depth.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from common import BUILD, DIES_WITH_US, Failure, Skip, locked, main, say
 
 THREADS = 64
 DEPTHS = (256, 1024, 4096)
-# How much more instructions a read may take in a deeper array.
+# Max ratio of a read's instructions to those at the smallest depth.
 MAX_GROWTH = 1.1
 RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_contexts=(-?\d+)")
 
@@ -31,7 +31,7 @@ RESULT = re.compile(r"depth=(\d+) cpu_ns=(\d+) elapsed_ns=(\d+) leaked_contexts=
 def build(tree):
     folder = BUILD / tree / "release"
     command = ["cmake", "--build", str(folder), "--target", "aio_bench"]
-    # As tools/build.py: one at a time works in a folder.
+    # The locks of tools/build.py: one command at a time per folder.
     with locked("build-stock" if tree == "stock" else "build-release"):
         result = subprocess.run([*DIES_WITH_US, *command], capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -80,7 +80,7 @@ def spread(values, form):
 
 
 def instructions(program, depth, file):
-    """The instructions of all threads for one read: what 3000 reads take beyond what 1000 take."""
+    """The instructions of all threads for one read, from the difference between 3000 and 1000 reads."""
     counts = []
     for reads in (1000, 3000):
         command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), str(THREADS),
@@ -116,7 +116,7 @@ def check(file):
 
 @contextlib.contextmanager
 def prepared():
-    """Room for the largest array, and a file to read."""
+    """Raise the limit for the largest array; gives a file to read."""
     with mtr.room_for_aio(), tempfile.NamedTemporaryFile() as file:
         file.write(b"\0" * 4096)
         file.flush()

@@ -1,8 +1,8 @@
-"""A slow block device for chosen processes, by the block throttle of Linux' control groups, version 1 or 2.
+"""Makes a block device slow for chosen processes, with the block throttle of Linux' control groups, version 1 or 2.
 
-What a process writes without O_DIRECT is throttled where that process itself has it written, as fsync() does; in
-version 2 also where the kernel does so later. The journal of a file system is written by a thread of the kernel, which
-version 1 throttles only where the whole disk is.
+Version 1 throttles buffered writes only if the process itself writes them back, as in fsync(). Version 2 also throttles
+the kernel's later writeback. A kernel thread writes a file system's journal; version 1 throttles that thread only if
+the whole disk is throttled.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ REMOVE_SECONDS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a device does in a second at most; None: as much as it can."""
+    """The max I/Os and bytes that a device does in a second; None: no limit."""
 
     read_iops: int | None = None
     read_bytes_per_s: int | None = None
@@ -59,13 +59,13 @@ def write(file, text):
 
 
 def version(root=CGROUPS):
-    """The version of the control groups that throttle here: 2 where it has the controller io."""
+    """The version of control groups that throttles I/O here: 2 if it has the controller io."""
     controllers = root / "cgroup.controllers"
     return 2 if controllers.exists() and "io" in controllers.read_text().split() else 1
 
 
 def settings(root, device, limits):
-    """The control group that new ones are made in, and what a new one's files are to hold: {name: text}."""
+    """The parent of new control groups, and the content of a new group's files: {name: text}."""
     given = {NAMES[name]: value for name, value in dataclasses.asdict(limits).items() if value is not None}
     if version(root) == 2:
         words = [device, *(f"{name}={value}" for (_, name), value in given.items())]
@@ -75,7 +75,7 @@ def settings(root, device, limits):
 
 
 def group_of(process_id, parent, controller):
-    """The control group of this controller, "" for version 2, that a process is in."""
+    """The control group that a process is in; controller: of version 1, or "" for version 2."""
     for line in Path(f"/proc/{process_id}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
@@ -84,8 +84,8 @@ def group_of(process_id, parent, controller):
 
 
 def lift(device, root=CGROUPS):
-    """Take the limits of version 1 off a whole disk. A loop device keeps them from one file to the next, and so those
-    that a killed process has left, too."""
+    """Remove the limits of version 1 from a whole disk. A loop device keeps its limits when it gets another file, also
+    those that a killed process has left."""
     failures = []
     for name, _ in NAMES.values():
         file = root / "blkio" / f"blkio.throttle.{name}_device"
@@ -100,7 +100,7 @@ def lift(device, root=CGROUPS):
 
 @contextlib.contextmanager
 def disk_throttled(root, device, files):
-    """While this lasts, a whole disk is throttled in version 1: in the root group, for what is in no other group."""
+    """Throttle a whole disk in version 1 while the context lasts, for all processes in the root group."""
     lift(device, root)
     paths = [str(root / "blkio" / name) for name in files]
     with recorded("throttle", path=device, device=device, files=paths) as forget:
@@ -115,10 +115,10 @@ def disk_throttled(root, device, files):
 
 @contextlib.contextmanager
 def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
-    """While this lasts, a process and what it starts do no more than limits allows on the disk that holds path.
+    """Throttle a process and its children on the disk that holds path, while the context lasts.
 
-    is_own_disk says that nobody else uses that disk, as a loop device made for this: version 1 limits all of it then,
-    with the threads of the kernel that write its file system's journal."""
+    is_own_disk: no other process uses that disk, for example a loop device made for this. Version 1 then limits the
+    whole disk, including the kernel threads that write its file system's journal."""
     device = device_of(path)
     parent, files = settings(root, device, limits)
     is_version_2 = parent == root
@@ -136,7 +136,7 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
         return
     group = parent / f"{GROUP_PREFIX}{process_id}"
     if is_version_2:
-        # It stays: another tool can be using it by the time this one ends.
+        # It stays on: another tool may use it when this one ends.
         write(parent / "cgroup.subtree_control", "+io")
     try:
         group.mkdir()
@@ -157,7 +157,7 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
 
 
 def remove_group(group):
-    """Remove an empty group, and give whether that is done. One whose last process has just been killed is busy for a
+    """Remove an empty group; return whether it is gone. A group whose last process was just killed is busy for a
     moment."""
     deadline = time.monotonic() + REMOVE_SECONDS
     while True:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Configure and build a preset of CMakePresets.json: build.py PRESET [TARGET...]
 
-Two commands at once in one checkout do so one after the other."""
+A second build of the same preset in one checkout waits for the first."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from common import BUILD, REPO, Failure, child, locked, main
 def build(preset, targets):
     with locked(f"build-{preset}") as lock:
         log = BUILD / f"{preset}.configure.log"
-        # What they start holds the lock, too, so that it lasts as long as they do, also if this tool is killed.
+        # cmake and its children inherit the lock, so that they hold it until they end, also if this tool is killed.
         with open(log, "w") as file, child(["cmake", "--preset", preset, "-Wno-dev"], cwd=REPO, stdout=file,
                                            stderr=file, pass_fds=[lock]) as process:  # fmt: skip
             status = process.wait()

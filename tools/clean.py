@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Remove build/: what was built, logs, results of benchmarks. Not while a command of this checkout is at work, and not
-while build/patch-edit has an edit. var/ stays.
+"""Remove build/: builds, logs and results of benchmarks. var/ stays. Fails while a command of this checkout runs, and
+if build/patch-edit has changes that were not exported.
 
     clean.py --sources     only the source trees: the next build makes them anew"""
 
@@ -20,19 +20,19 @@ from resources import is_below, loops_below, mounts_below
 
 
 def programs_at_work(top):
-    """The processes whose program is in a folder: (process id, program)."""
+    """The processes that run a program below the folder top: (process id, program)."""
     for entry in Path("/proc").glob("[0-9]*/exe"):
-        # Another user's process is not ours to see, but for root.
+        # Only root can read the link of another user's process.
         with contextlib.suppress(OSError):
             if is_below(program := os.readlink(entry), top):
                 yield entry.parts[2], program
 
 
 def check_edits():
-    """Fail if something in build/ is somebody's work: an edit of patches that was not exported, or of a source tree."""
+    """Fail if build/ has unsaved work: an edit of patches that was not exported, or a changed source tree."""
     for edit in sorted(BUILD.glob("patch-edit*")):
         if edit.name == "patch-edit.new":
-            # Of a make patch-edit that was killed: it is no edit yet.
+            # A killed make patch-edit left it; it is not an edit yet.
             continue
         if edit.is_dir() and not is_as_exported(edit):
             raise Failure(f"{edit} has changes of the patches that are not exported: export them (make patch-export), "
@@ -60,15 +60,15 @@ def clean(only_sources=False):
             raise Failure(f"{', '.join(map(str, used))}: a command of this checkout is at work; end it first")
         if servers := [f"{program} (process {pid})" for pid, program in programs_at_work(top)]:
             raise Failure(f"{', '.join(servers)}: it runs; end it first (make stop)")
-        # After the locks: a build that is at work has a tree that is not as it was recorded.
+        # Only with the locks held: while a build runs, its tree differs from the recorded one.
         if not only_sources:
             check_edits()
-        # A tree without its stamp is made anew, so that what an interrupt leaves is not taken for whole.
+        # A tree without a stamp is made anew: if this tool is interrupted, the rest of a tree is not used.
         for stamp in BUILD.glob("*/source.json"):
             stamp.unlink()
-        # What is removed in part is no longer where something would use it.
+        # Moved away first, so that no command uses a folder that is partly removed.
         waste = Path(tempfile.mkdtemp(prefix="removed-", dir=BUILD))
-        # The locks stay: a command that waits for one has its file open.
+        # Lock files stay: a command that waits for a lock has the file open.
         for path in BUILD.glob("*/source") if only_sources else set(BUILD.iterdir()) - {*locks, waste}:
             path.rename(waste / "-".join(path.relative_to(BUILD).parts))
         shutil.rmtree(waste)

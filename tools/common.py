@@ -1,4 +1,4 @@
-"""What the tools share: where things are, how they report, and how they fail."""
+"""Shared by all tools: paths, messages, failures, signals, locks and child processes."""
 
 import contextlib
 import fcntl
@@ -16,10 +16,10 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 BUILD = REPO / "build"
 PATCHES = REPO / "patches"
-# Before a command: it does not outlive this process, however that ends. setpriv is part of util-linux.
+# A prefix of a command: the kernel kills the command when this process ends. setpriv is part of util-linux.
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-# The same of a command that has something to set back when it ends.
 SYSBENCH_SCRIPTS = Path("/usr/share/sysbench")
+# The same with SIGTERM, for a command that has to clean up when it ends.
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
 
@@ -28,18 +28,18 @@ class Failure(Exception):
 
 
 class Ended(KeyboardInterrupt):
-    """A signal has ended this tool. As an interrupt it passes what catches errors, such as a runner of tests."""
+    """A signal ends this tool. A KeyboardInterrupt, so that code that catches errors (unittest) lets it pass."""
 
 
 class Skip(Exception):
-    """A test that cannot run here; its text says why."""
+    """A test cannot run here; the text says why."""
 
 
 def say(text):
     print(f"spillway: {text}", flush=True)
 
 
-# While a child is being started a signal waits: who is to be ended is not known yet.
+# While a child is being started, signals are held: the process to end is not known yet.
 HELD = {"holds": False, "number": None}
 
 
@@ -47,24 +47,24 @@ def end_by_signal(number, _):
     if HELD["holds"]:
         HELD["number"] = number
         return
-    # A terminal that is closed sends two: the second would end what the first has begun to set back.
+    # A terminal that is closed sends two signals: the second would interrupt the cleanup that the first began.
     for other in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(other, signal.SIG_IGN)
     raise Ended(128 + number)
 
 
 def take_signals():
-    """From now on SIGTERM and SIGHUP end this process as an exception does."""
+    """From now on SIGTERM and SIGHUP raise an exception in this process."""
     for end in (signal.SIGTERM, signal.SIGHUP):
-        # Under nohup it stays ignored.
+        # A signal that nohup ignores stays ignored.
         if signal.getsignal(end) is not signal.SIG_IGN:
             signal.signal(end, end_by_signal)
 
 
 @contextlib.contextmanager
 def child(command, **options):
-    """A process that has something to set back when it ends. The context waits for its end; an exception, as a signal
-    is, ends it first, with all of its process group: cmake does not pass a signal on to ninja."""
+    """A child process that cleans up when it ends. The context waits for its end. An exception (a signal raises one)
+    first sends SIGTERM to its whole process group: cmake does not pass a signal on to ninja."""
     HELD["holds"] = True
     try:
         process = subprocess.Popen([*ENDS_WITH_US, *command], stdin=subprocess.DEVNULL, process_group=0, **options)
@@ -84,7 +84,7 @@ def child(command, **options):
 
 
 def open_lock(path):
-    """The descriptor of a file that is locked, which is created. Whoever can open it could hold the lock."""
+    """Open or create a lock file. Mode 0600: a user who can open it could hold the lock."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(PermissionError):
         os.fchmod(file, 0o600)
@@ -93,12 +93,12 @@ def open_lock(path):
 
 @contextlib.contextmanager
 def in_use(path):
-    """A shared lock on a file, which is created: tools/clean.py does not remove build/ meanwhile."""
+    """Hold a shared lock on a file, created if absent: tools/clean.py does not remove build/ meanwhile."""
     try:
         path.parent.mkdir(exist_ok=True)
         file = open_lock(path)
     except OSError:
-        # Another user's checkout.
+        # The checkout belongs to another user.
         yield
         return
     try:
@@ -109,24 +109,24 @@ def in_use(path):
 
 
 def forget_others_settings():
-    """What the environment tells tar and MySQL's clients is not for this tool's: an option that lets tar write outside,
-    another server, a password."""
+    """Remove environment variables of tar and MySQL's clients: an option that lets tar write outside, another server, a
+    password."""
     for name in [name for name in os.environ if name == "TAR_OPTIONS" or name.startswith(("MYSQL_", "LIBMYSQL_"))]:
         del os.environ[name]
 
 
 def main(function, *arguments, uses_build=True):
-    """Run a tool. A failure of the system or of the input is one message and exit status 1, never a traceback.
+    """Run a tool. A failure of the system or of the input ends it with one message and exit status 1, no traceback.
 
-    SIGTERM and SIGHUP end the tool as an exception, so that what it has changed for a time is set back. What tools have
-    left that were killed is released first."""
-    # It needs this module.
+    SIGTERM and SIGHUP end the tool with an exception, so that it undoes its temporary changes. Resources that killed
+    tools have left are released first."""
+    # resources imports this module.
     import resources
 
     take_signals()
     forget_others_settings()
     if upstream := os.environ.get("SPILLWAY_UPSTREAM"):
-        # The build calls tools from its own folder.
+        # Absolute: the build calls tools from its own folder.
         os.environ["SPILLWAY_UPSTREAM"] = os.path.abspath(os.path.expanduser(upstream))
     try:
         check_path(REPO)
@@ -159,8 +159,8 @@ def sha256_of(path, progress=None):
 
 
 def write_whole(path, content):
-    """Write a file, text or bytes, so that its name has the old content or the new, also if the disk is full or the
-    power goes."""
+    """Write a file, text or bytes, atomically: if the disk is full or the power fails, the file has either the old
+    content or the new."""
     fresh = path.with_name(f"{path.name}.new")
     try:
         with open(fresh, "wb") as file:
@@ -173,7 +173,7 @@ def write_whole(path, content):
 
 
 def read_record(path):
-    """The JSON object in a file that a tool has written for itself; an empty one if it is absent or cannot be read."""
+    """The JSON object in a file that a tool wrote; an empty one if the file is absent or damaged."""
     try:
         found = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
@@ -182,14 +182,14 @@ def read_record(path):
 
 
 def check_path(path):
-    """Fail if a path has characters that end a word or a value in CMake's, Make's or a server's files."""
+    """Fail if a path has characters with a special meaning in files of CMake, Make or a server."""
     if found := sorted(set(re.findall(r"[^\w./+@%~=,-]", str(path), re.ASCII))):
         raise Failure(f"the path {path} has characters that some of the tools take for something else: "
                       f"{' '.join(map(repr, found))}; use another path, of letters, digits and ._+-")  # fmt: skip
 
 
 def check_own(path):
-    """Fail if another user made, or can change, what is at a path: what we start there would be theirs."""
+    """Fail if path exists and is not a folder that only we can change: others could replace what we start there."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -212,14 +212,14 @@ def need_space(directory, needed_bytes, purpose):
 
 @functools.cache
 def ignores_login_paths(client):
-    """Whether a client can be told not to read ~/.mylogin.cnf. MariaDB's cannot, and do not read it."""
+    """Whether a client has the option --no-login-paths. MariaDB's clients do not, and never read ~/.mylogin.cnf."""
     command = [client, "--no-defaults", "--no-login-paths", "--version"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def client_command(client, socket, *options, defaults=None):
-    """The command of a client that connects to this socket, and to nothing else that its user has configured: a MySQL
-    client takes host and password of ~/.mylogin.cnf also with --no-defaults. defaults: a file of options to be read."""
+    """The command of a client that connects to this socket and ignores the user's configuration. A MySQL client reads
+    host and password from ~/.mylogin.cnf even with --no-defaults. defaults: an option file to read instead."""
     begin = [client, f"--defaults-file={defaults}" if defaults else "--no-defaults"]
     if ignores_login_paths(client):
         begin.append("--no-login-paths")
@@ -229,13 +229,13 @@ def client_command(client, socket, *options, defaults=None):
 
 
 def sysbench_environment():
-    """The environment of a sysbench, which takes its own scripts from its own folder alone. Else it would execute what
-    the working directory, or LUA_PATH, has under their names."""
+    """The environment of a sysbench that loads its own scripts only from its own folder. Otherwise it would execute
+    scripts of the same name from the working directory or LUA_PATH."""
     return os.environ | {"LUA_PATH": f"{SYSBENCH_SCRIPTS}/?.lua", "LUA_CPATH": ""}
 
 
 def error_log_tail(path, begin=0):
-    """What a server's error log says of why it ended: its last errors from that offset on, or its last lines."""
+    """Why a server ended: the last errors in its error log from the offset begin on, or the last lines."""
     if not path.exists():
         return "(there is no error log)"
     lines = path.read_bytes()[begin:].decode(errors="replace").splitlines()
@@ -244,8 +244,8 @@ def error_log_tail(path, begin=0):
 
 @contextlib.contextmanager
 def flocked(path, waiting_for):
-    """Hold the lock of a folder, or of a file, which is created; say what is waited for if another process holds it.
-    Gives the file descriptor: a process that inherits it holds the lock, too."""
+    """Lock a folder, or a file, which is created if absent. Prints waiting_for if another process holds the lock.
+    Gives the file descriptor: a child that inherits it holds the lock, too."""
     file = os.open(path, os.O_RDONLY) if path.is_dir() else open_lock(path)
     try:
         try:
@@ -260,7 +260,7 @@ def flocked(path, waiting_for):
 
 @contextlib.contextmanager
 def locked(name):
-    """Hold build/<name>.lock, so that two commands in one checkout do not write the same tree."""
+    """Hold build/<name>.lock, so that only one command at a time writes a tree of this checkout."""
     BUILD.mkdir(exist_ok=True)
     with flocked(BUILD / f"{name}.lock", f"works on {name} in this checkout") as lock:
         yield lock

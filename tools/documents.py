@@ -1,5 +1,4 @@
-"""Our texts: what pages link to is there, sentences are short, and one thing has one word (docs/reference/terms.md).
-Lints."""
+"""Lints of our texts: links lead somewhere, sentences are short, one thing has one word (docs/reference/terms.md)."""
 
 import re
 
@@ -9,10 +8,10 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 CODE = re.compile(r"^```.*?^```|^ {4}.*?$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`]*`")
-# What is text in a source: comments and strings.
+# Text in a source: comments and strings.
 TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 MOST_WORDS = 40
-# What is not to be written, and what is.
+# Words to avoid, and what to write instead.
 WORDS = {
     r"(a|the|last|next|first|each|two) looks?": "sample, observation, tick, scan",
     r"look(s|ed|ing)? at": "sample, scan, read",
@@ -36,19 +35,19 @@ WORDS = {
     r"seed 00[1-9]": "nothing: docs/origins.md is the only place",
 }
 FORBIDDEN = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead) for words, instead in WORDS.items()]
-# It has the words to avoid.
+# The lint of words skips this page.
 TERMS = "docs/reference/terms.md"
 
 
 def anchors(text):
-    """The names that GitHub gives the headings of a page."""
+    """The anchors that GitHub gives the headings of a page."""
     for heading in HEADING.findall(CODE.sub("", text)):
         name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower())
         yield name.replace(" ", "-")
 
 
 def dead_links(pages, repo=REPO):
-    """pages: their paths, relative to the checkout."""
+    """pages: paths relative to the checkout."""
     for page in pages:
         text = CODE.sub("", (repo / page).read_text())
         for link in LINK.findall(text):
@@ -63,7 +62,7 @@ def dead_links(pages, repo=REPO):
 
 
 def sentences(text):
-    """The sentences of a page's prose and of its tables' cells; code is one word."""
+    """The sentences of a page's prose and table cells; inline code counts as one word."""
     prose = INLINE_CODE.sub("code", LINK.sub("]", CODE.sub("\n\n", text)))
     for block in re.split(r"\n\s*\n|\n(?=\s*[-*] |\s*\d+\. |#|\|)|\|", prose):
         text = re.sub(r"^([-*]|\d+\.|#+) ", "", " ".join(block.split()))
@@ -78,7 +77,7 @@ def long_sentences(pages, repo=REPO):
 
 
 def wrong_words(names, repo=REPO):
-    """names: of pages, patches and sources."""
+    """names: paths of pages, patches and sources."""
     for name in names:
         text = (repo / name).read_text()
         if name == TERMS:

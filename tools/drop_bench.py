@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Time DROP TABLE of a large file that inserts have grown, against one that SET EXTENT_SIZE has made.
+"""Compare the time of DROP TABLE for a large file that inserts have grown and one that SET EXTENT_SIZE has made.
 
     drop_bench.py [--gib 8] [--repetitions 3] [--parent FOLDER]
 
-Alternately, on one server of this checkout without doublewrite, with its files in a new folder of FOLDER (/var/tmp),
-which needs that much room, and 6 GiB more. The file's pages are written before the clock starts. Prints a line each.
+Both alternate on one server of this checkout, without doublewrite. Its files are in a new folder of FOLDER (/var/tmp),
+which needs --gib and 6 GiB of free space. All pages are written before the clock starts. Prints one line per DROP.
 """
 
 import argparse
@@ -22,7 +22,7 @@ OPTIONS = ["--innodb-doublewrite=OFF", "--innodb-buffer-pool-size=1G", "--innodb
            "--innodb-flush-log-at-trx-commit=0", "--innodb-io-capacity=20000", "--innodb-io-capacity-max=40000",
            "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-max-dirty-pages-pct=0", "--skip-log-bin",
            "--max-allowed-packet=64M"]  # fmt: skip
-# Dirty pages that other tables always have.
+# Other tables always have dirty pages.
 DIRTY_AT_REST = 50
 WRITE_SECONDS = 600
 
@@ -56,7 +56,7 @@ def write_all(scratch):
 
 
 def extents(path):
-    """How many extents of the file system a file has, as filefrag says; unknown without it."""
+    """The number of file system extents of a file, by filefrag; unknown without it."""
     try:
         said = subprocess.run(["filefrag", path], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

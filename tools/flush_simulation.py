@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Simulate ahead flushing beside upstream's page cleaner, on five devices: figures, and a plot.
+"""Simulate ahead flushing and upstream's page cleaner on five devices; print figures and make a plot.
 
-The policy is the server's; buffer pool, redo log, clients and device are unittest/flush/flush_simulator.h."""
+The policy is the server's code. unittest/flush/flush_simulator.h simulates buffer pool, redo log, clients, device."""
 
 import argparse
 import csv
@@ -42,7 +42,7 @@ def main():
         names = ("transactions", "written", "waiting")
         done, written, waiting = ([float(row[name]) for row in rows[len(rows) // 2 :]] for name in names)
         mean = statistics.mean(done)
-        # Where a server has done nothing in all that time, nothing is a share of it.
+        # A server without a transaction in all that time has no ratios.
         amounts = (min(done), statistics.mean(written), max(waiting))
         worst, pages, most = (amount / mean if mean else 0.0 for amount in amounts)
         print(f"{device:16}{server:10}{mean:10.1f}{worst:12.2f}{pages:20.2f}{most:10.2f}")

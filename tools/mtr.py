@@ -3,10 +3,10 @@
 
     mtr.py [--build fork/release] [--list FILE] [--raise-aio-max-nr] [ARGUMENT...]
 
-ARGUMENTs go to mysql-test-run as they are: --suite=spillway, or names of tests. Root runs them as another user, to whom
-root's files belong (a user namespace). --list runs the tests of a file, a line each. --raise-aio-max-nr gives the
-kernel room for the largest AIO arrays while the tests run, and takes it back (root). Ends with a line
-'mtr: N passed, N failed, N skipped', and lists what was skipped, and why.
+ARGUMENTs go to mysql-test-run unchanged: --suite=spillway, or names of tests. If root runs this, the tests run as
+another user, who owns root's files in a user namespace. --list runs the tests that a file names, one a line.
+--raise-aio-max-nr raises the kernel's limit for the largest AIO arrays while the tests run (root). Lists the skipped
+tests with the reason, and ends with a line 'mtr: N passed, N failed, N skipped'.
 """
 
 import argparse
@@ -25,18 +25,18 @@ sys.path.insert(0, str(REPO / "bench/runner"))
 import filesystem
 
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
-# (64 + 64 + 1) threads x 4096, and as much as a few more servers of a test run take.
-# Not a round number: who finds it there and did not set it gives it back.
+# (64 + 64 + 1) threads x 4096, and the requests of a few more servers of a test run.
+# Not a round number: so the value shows that a killed tool has left it.
 AIO_ROOM = (1 << 20) + 4099
-# Upstream's tests that start a mysqld of their own without --user, which root has to give.
+# Upstream's tests that start a mysqld without --user, which fails as root.
 NOT_AS_ROOT = {f"innodb.{test}" for test in ("blob-crash", "doublewrite_on_to_reduced", "doublewrite_reduced",
                "doublewrite_reduced_odirect", "log_crash", "log_read_only")}  # fmt: skip
-# What the servers of a run on four workers take, with room to spare.
+# Max space of the servers of a run on four workers, with headroom.
 VARDIR_BYTES = 8 << 30
-# Not tests: mysql-test-run's last look at the servers. Their failures count.
+# Not tests: mysql-test-run's reports on the servers at the end. Their failures count.
 REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
-# The lines of a failed test that say why, and how many are kept; of stack traces the first frames, which are those of
-# the thread that failed.
+# The lines that say why a test failed, and the max number to keep. Of stack traces the first frames are kept: they are
+# those of the thread that failed.
 DETAIL = re.compile(r"^[-+](?![-+])|^mysqltest: |^\S*At line |.*(signal|Assertion|ERROR)")
 WHY_LINES = 8
 FRAME = re.compile(r"^#\d+\s")
@@ -45,13 +45,13 @@ RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass
 
 
 def alone(what):
-    """A context in which no other process of this user does the same, in whatever checkout."""
+    """A context that only one process of this user can be in at a time, in any checkout."""
     return flocked(resources.records_folder() / f"{what}.lock", f"of this kind ({what}) runs on this machine")
 
 
 @contextlib.contextmanager
 def room_for_aio():
-    """Raise fs.aio-max-nr while the context lasts. Alone: another process would take the raised limit for the
+    """Raise fs.aio-max-nr while the context lasts. One process at a time: another would take the raised limit for the
     machine's own."""
     with alone("aio-max-nr"), contextlib.ExitStack() as stack:
         try:
@@ -64,8 +64,8 @@ def room_for_aio():
 
 @contextlib.contextmanager
 def storage_for_tests(arguments):
-    """Where our suite runs, and this machine lets us: a directFS and an ext4. Gives the variables that tell the tests
-    where they are, while the context lasts."""
+    """For our suite: mount a directFS and an ext4 while the context lasts, if this machine allows it. Gives environment
+    variables with their paths."""
     if not any("spillway" in argument for argument in arguments):
         yield {}
         return
@@ -76,14 +76,14 @@ def storage_for_tests(arguments):
             say(f"no directFS: {why}; tests that need one are skipped")
             yield {}
             return
-        # What directFS has is on that ext4, too.
+        # directFS stores its files on an ext4.
         plain = filesystem.on_disk(place) / "plain"
         plain.mkdir()
         yield {"SPILLWAY_DIRECTFS": str(place), "SPILLWAY_EXT4": str(plain)}
 
 
 class Tally:
-    """What mysql-test-run's output says of each test; why has a failed one's first lines that say what is wrong."""
+    """The result of each test, from mysql-test-run's output; why has the first lines that explain a failure."""
 
     def __init__(self):
         self.passed, self.failed, self.skipped, self.why = set(), set(), {}, {}
@@ -106,7 +106,7 @@ class Tally:
             self.skipped[name] = rest.strip() or outcome
 
     def detail(self, text):
-        """A line that follows a result: of the differences, or an error of mysqltest or the server."""
+        """A line after a result: of the diff, an error of mysqltest or the server, or a stack frame."""
         is_frame = bool(FRAME.match(text))
         if not self.speaks_of or not (is_frame or DETAIL.match(text)):
             return
@@ -120,16 +120,16 @@ class Tally:
 
 
 def read_list(path, long):
-    """The tests that the file names, a line each; those followed by the word long only if long is true."""
+    """The tests that the file names, one a line. Those followed by the word long are returned only if long is true."""
     lines = [line.split("#")[0].split() for line in path.read_text().splitlines()]
     return [words[0] for words in lines if words and (long or "long" not in words[1:])]
 
 
 def apart():
-    """The words ahead of a command that has it run apart from the machine, as far as that is allowed here.
+    """The prefix of a command that isolates it from the machine, as far as this machine allows it.
 
-    It has a network of its own, because the servers of mysql-test-run listen on TCP, and their root has no password. It
-    is not root: some of upstream's tests do not run as root. In its user namespace root's files are its own.
+    The command gets its own network: mysql-test-run's servers listen on TCP, and their root has no password. It does
+    not run as root, as some of upstream's tests fail as root. In its user namespace it owns root's files.
     """
     root = os.geteuid() == 0
     user, group = (65534, 65534) if root else (os.geteuid(), os.getegid())
@@ -145,7 +145,7 @@ def apart():
 
 
 def folder_of_servers():
-    """Where servers and their logs are: in memory where there is room."""
+    """A new folder for servers and their logs, in memory if that has enough free."""
     shm = Path("/dev/shm")
     in_memory = shm.is_dir() and shutil.disk_usage(shm).free > VARDIR_BYTES
     BUILD.mkdir(exist_ok=True)
@@ -153,7 +153,7 @@ def folder_of_servers():
 
 
 def keep_logs(vardir, build):
-    """Of failed tests, what the servers have logged."""
+    """Keep the servers' logs of the failed tests."""
     kept = BUILD / "test-logs" / f"mtr-{build.replace('/', '-')}"
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(vardir / "log", kept, symlinks=True, ignore=shutil.ignore_patterns("data"))
@@ -172,13 +172,13 @@ def run_mtr(build, arguments, log=None):
         arguments = [argument for argument in arguments if argument not in NOT_AS_ROOT]
         if tally.skipped and not arguments:
             return tally  # without a name mysql-test-run would run its default suites
-    # Some of our tests take the AIO requests of the whole machine, which would lower the servers of another run.
+    # One run at a time: some tests use up the machine's AIO requests, which lowers the AIO depth of other servers.
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone("mysql-test-run"))
-        # mysql-test-run makes the folder of its servers anew, for all to enter, and has one in /tmp for all to write.
+        # In a private folder: mysql-test-run makes var/ for all to enter, and a folder of ids for all to write.
         vardir = stack.enter_context(folder_of_servers())
         ids = {"MTR_UNIQUE_IDS_DIR": str(vardir / "ids")}
-        # Servers wait for most of a test; those of other builds need the processors.
+        # Release servers mostly wait; those of other builds need the processors.
         workers = os.cpu_count() * (2 if build.endswith("/release") else 1)
         command = [*words, "perl", "mysql-test-run.pl", f"--vardir={vardir}/var", f"--parallel={workers}", "--force",
                    "--max-test-fail=0", "--retry=0", "--suite-timeout=600", "--nounit-tests", *arguments]  # fmt: skip

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """The patch queue: patches/series and the patches it names.
 
-    patchqueue.py lint                 form, header and size of every patch (no upstream tree is needed)
-    patchqueue.py check                lint, then apply to build/stock/source and export again: no difference allowed
-    patchqueue.py edit [PATH...]       a git repository, build/patch-edit, with one commit per patch, to edit hooks in;
+    patchqueue.py lint                 check form, header and size of every patch (needs no upstream tree)
+    patchqueue.py check                lint, apply to build/stock/source and export again: no difference allowed
+    patchqueue.py edit [PATH...]       make build/patch-edit, a git repository with one commit per patch, to edit hooks;
                                        PATHs are upstream files that no patch touches yet
     patchqueue.py export               write the commits of build/patch-edit back to patches/, and move it aside;
-                                       --remove PATCH: one that no commit has any more
-    patchqueue.py stats                the patch budget
+                                       --remove PATCH: a patch that has no commit any more
+    patchqueue.py stats                the lines of each patch and in total
 
-A patch applies at the very lines it names, or not at all: fuzz and offsets are errors. tools/upstream.py rebase moves
-the queue to another base.
+A patch has to apply exactly at the lines it names: fuzz and offsets are errors. tools/upstream.py rebase moves the
+queue to another base.
 """
 
 import argparse
@@ -27,33 +27,33 @@ from pathlib import Path
 from common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say, write_whole
 
 EDIT = BUILD / "patch-edit"
-# In the repository of an edit: patches/ as it was when the edit began, and the commit of its base.
+# In an edit's repository: patches/ as it was when the edit began, and the commit of its base.
 BEGAN = ".git/spillway-began"
-# In an edit whose commits are in patches/.
+# In an exported edit: the commit that was exported.
 EXPORTED = ".git/spillway-exported"
-# What git keeps in a repository while something is under way there.
+# Files in .git while a rebase, merge, cherry-pick, revert or bisect is under way.
 UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
-# In full: a tag can have the name of a branch.
+# Full names: a tag can have the same name as a branch.
 QUEUE, BASE = "refs/heads/queue", "refs/tags/base"
 NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.+-]+\.patch")
-# What patches call is declared here: of InnoDB, and of the SQL layer.
+# Headers that declare what patches call: of InnoDB, and of the SQL layer.
 HOOKS = (*sorted((REPO / "storage/innobase").glob("*/hook.h")), REPO / "sql/sql_extent_size.h")
 FIELDS = ("Description", "Why", "Calls", "Anchor", "Off-State", "Test", "Remove-When")
 OPTIONAL_FIELDS = ("Removes", "Size-Reason")
-# DESIGN, "Patches": more changed lines than this need a Size-Reason.
+# A patch with more changed lines needs a Size-Reason. Source: DESIGN, "Patches".
 MOST_CHANGED_LINES = 10
 DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-renames", "--diff-algorithm=histogram", "-U3", "--src-prefix=a/",
         "--dst-prefix=b/")  # fmt: skip
 
 
-# Nothing of the user's: no configuration, attributes, ignored files or hooks, and no conversion of line ends.
+# Ignore the user's configuration, attributes, ignored files and hooks, and keep line ends as they are.
 GIT_CONFIG = {"core.autocrlf": "false", "core.quotepath": "false", "core.attributesFile": os.devnull,
               "core.excludesFile": os.devnull, "core.hooksPath": os.devnull, "commit.gpgSign": "false"}  # fmt: skip
 
 
 def git(folder, *arguments, check=True, text=None):
-    """Run git in folder, untouched by the user's configuration and by repositories further up; output is text with its
-    line ends as they are.
+    """Run git in folder without the user's configuration and without outer repositories. The output is text with
+    unchanged line ends.
 
     A git that finds an outer repository can skip every hunk of a patch and still exit 0."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -84,7 +84,7 @@ def encoded(text):
 
 
 def exported(folder, commit):
-    """The change of a commit as a patch's text: no index line, no date, nothing that differs between two machines."""
+    """The diff of a commit as a patch has it: without index lines, so that it is the same on all machines."""
     text = git(folder, *DIFF, f"{commit}~1", commit).stdout
     return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", text, flags=re.MULTILINE)
 
@@ -99,7 +99,7 @@ class Patch:
             raise Failure(f"patches/{name} has no '---' line between its header and its diff")
 
     def fields(self):
-        """The header's fields; a line that begins with a space goes on with the field above it."""
+        """The header's fields. A line that begins with a space continues the field above it."""
         fields = {}
         current = None
         for line in self.header.splitlines():
@@ -116,13 +116,13 @@ class Patch:
         return re.findall(r"^diff --git a/(\S+) b/\S+$", self.diff, re.MULTILINE)
 
     def changed(self, sign):
-        """The lines that the patch adds ('+'), removes ('-') or leaves (' ')."""
+        """The lines that the patch adds ('+') or removes ('-'), or its context (' ')."""
         header = sign * 3 + " "
         lines = self.diff.split("\n")
         return [line[1:] for line in lines if line.startswith(sign) and not line.startswith(header)]
 
     def problems(self):
-        """What the lint has to say of this patch, a sentence each."""
+        """The lint's findings for this patch, one sentence each."""
         fields = self.fields()
         files = self.files()
         added, removed = self.changed("+"), self.changed("-")
@@ -143,7 +143,7 @@ class Patch:
             found.append(f"its name should be <feature>.{Path(files[0]).name}.patch")
         if re.search(r"^(new file|deleted file|rename|old mode|GIT binary|Binary files)", self.diff, re.MULTILINE):
             found.append("it does more than change lines of a file; new files belong into our own folders")
-        # A file whose lines end in CR LF keeps them.
+        # In a file with CR LF, added lines have it, too.
         cr = "\r" if any(line.endswith("\r") for line in self.changed(" ")) else ""
         if any(line.removesuffix(cr) != line.rstrip() for line in added):
             found.append("an added line ends in white space")
@@ -151,7 +151,7 @@ class Patch:
             found.append("it removes lines; say why in Removes, or only add lines")
         if len(added) + len(removed) > MOST_CHANGED_LINES and "Size-Reason" not in fields:
             found.append(f"it changes {len(added) + len(removed)} lines; over {MOST_CHANGED_LINES} need a Size-Reason")
-        # A statement of upstream's that follows would depend on it, and look as if it did not.
+        # An added if or else without braces would control the upstream statement that follows, unnoticed.
         if any(line.endswith((")", "else")) for line in re.findall(r"^\+(.*)\n [^\n]", self.diff, re.MULTILINE)):
             found.append("its control flow ends above an upstream statement: add braces around that")
         declared = "".join(header.read_text() for header in HOOKS)
@@ -190,7 +190,7 @@ class Queue:
         return cls([Patch(name, decoded((folder / name).read_bytes())) for name in names])
 
     def digest(self):
-        """Changes when a patch or their order does."""
+        """A digest of names, diffs and order of the patches."""
         digest = hashlib.sha256()
         for patch in self.patches:
             digest.update(encoded(f"{patch.name}\n{patch.diff}\n"))
@@ -205,7 +205,7 @@ class Queue:
             raise Failure("\n".join(["the patches need work:", *problems]))
 
     def apply(self, pristine):
-        """The patched files, as name -> bytes. Fails unless every hunk applies exactly where it says."""
+        """The patched files, as name -> bytes. Fails unless every hunk applies exactly at its line."""
         with tempfile.TemporaryDirectory(prefix="spillway-patches-") as folder:
             self.commit_all(Path(folder), pristine)
             return {name: (Path(folder) / name).read_bytes() for name in sorted(self.files())}
@@ -213,7 +213,7 @@ class Queue:
     def commit_all(self, folder, pristine, more_files=()):
         """Make folder a git repository: a commit with the pristine files, tagged base, then one per patch."""
         git(folder, "init", "--quiet", "--initial-branch=queue", "--template=")
-        # For whoever works there by hand.
+        # For a user who runs git there by hand.
         for name, value in ({"user.name": "patch queue", "user.email": "patch-queue@localhost"} | GIT_CONFIG).items():
             git(folder, "config", name, value)
         copy_files(pristine, folder, self.files() | set(more_files))
@@ -235,7 +235,7 @@ def copy_files(tree, folder, names):
 
 
 def commit_one(folder, patch):
-    """Apply one patch in folder and commit it; the commit's message is the patch's name and header."""
+    """Apply one patch in folder and commit it. The commit's message is the patch's name and header."""
     todo = (
         "If the base is another version, tools/upstream.py rebase <its tree or archive> moves the queue to it "
         "(BUILD.md, 'A new base version'); the patch's Anchor, not its line, says where it belongs."
@@ -264,7 +264,7 @@ def pristine_tree():
 
 
 def begin_edit(queue, tree, more_files=()):
-    """Make build/patch-edit, with the queue on top of the files of tree; nothing is left of it if that fails."""
+    """Make build/patch-edit, with the queue on top of the files of tree. If that fails, nothing of it is left."""
     if EDIT.exists():
         raise Failure(f"{EDIT.relative_to(REPO)} exists: make patch-export writes it to patches/, rm -r drops it")
     fresh = EDIT.with_name(f"{EDIT.name}.new")
@@ -300,8 +300,8 @@ def edit(paths):
 
 
 def rebase(old, new, moved):
-    """The queue as commits on the files of tree old, carried over to the files of tree new by git rebase; moved has the
-    new names of files that are called otherwise there."""
+    """Commit the queue on the files of the tree old, and carry it over to the files of the tree new by git rebase.
+    moved: the new names of files that have another name in the tree new."""
     queue = Queue.load()
     begin_edit(queue, old)
     git(EDIT, "checkout", "--quiet", "-B", "new-base", "base")
@@ -326,7 +326,7 @@ def rebase(old, new, moved):
 
 
 def check_edit():
-    """Fail unless the edit is complete: all of it committed to the branch queue, on top of the base, without merges."""
+    """Fail unless the edit is complete: every change is committed to the branch queue, on the base, without merges."""
     place = EDIT.relative_to(REPO)
     if not EDIT.is_dir():
         raise Failure("there is nothing to export: make patch-edit begins an edit")
@@ -365,21 +365,21 @@ def check_edit():
 
 
 def lost_commits(folder):
-    """The commits at which HEAD was on no branch when something else was checked out, and that no branch has."""
+    """The commits that no branch has, at which HEAD was detached before another checkout."""
     reflog = git(folder, "reflog", "show", "--format=%gs", "HEAD", check=False).stdout
     left = re.findall(r"^checkout: moving from ([0-9a-f]{40,}) to ", reflog, re.MULTILINE)
     return [commit for commit in left if not git(folder, "for-each-ref", f"--contains={commit}", "refs/heads").stdout]
 
 
 def is_as_exported(folder):
-    """Whether nothing was changed in an edit since it was exported, as in a shell that is still there."""
+    """Whether an edit was exported and not changed since. A user's shell can still be in an exported edit."""
     exported_file = folder / EXPORTED
     return (exported_file.is_file() and commit_of(folder, "HEAD") == exported_file.read_text()
             and not git(folder, "status", "--porcelain").stdout.strip() and not lost_commits(folder))  # fmt: skip
 
 
 def edited_patches():
-    """The patches that the commits after the tag base are, by name and in their order."""
+    """The patches from the commits after the tag base, in their order: {name: text}."""
     patches = {}
     for commit in git(EDIT, "rev-list", "--reverse", f"{BASE}..{QUEUE}").stdout.split():
         name, _, header = git(EDIT, "log", "-1", "--format=%B", commit).stdout.strip().partition("\n\n")
@@ -395,9 +395,9 @@ def edited_patches():
 
 
 def export(removed=()):
-    """Write the commits after the tag base to patches/, and the series in their order; removed: patches that go.
+    """Write the commits after the tag base to patches/, and their order to the series. removed: patches to remove.
 
-    They are linted and applied first, in another folder. An export that was interrupted can be done again."""
+    The patches are linted and applied in another folder first. An interrupted export can be repeated."""
     check_edit()
     new = {name: encoded(text) for name, text in edited_patches().items()}
     comments = [line for line in (PATCHES / "series").read_text().splitlines() if line.startswith("#")]

@@ -1,4 +1,4 @@
-"""For each thing of ours that has more than one place, the places where it was forgotten: a lint."""
+"""A lint: some things have to be named in more than one place; report the places where one is missing."""
 
 import re
 
@@ -62,7 +62,7 @@ def hooks_not_in_the_map():
 
 
 def python_tests_not_run():
-    """Of a folder whose tests the runner names one by one."""
+    """powercut/tests: the runner names each of its test files."""
     text = (REPO / "tools/runtests.py").read_text()
     for path in sorted((REPO / "powercut/tests").glob("test_*.py")):
         if f'"{path.stem}"' not in text:

@@ -1,9 +1,9 @@
-"""What tools take of the machine outside of their checkout, and give back also if they are killed.
+"""Resources that tools use outside of their checkout, and that are released even if a tool is killed.
 
-A tool records what it takes, in a folder that belongs to its user and to no checkout, and holds a lock on the record.
-Each tool begins with release(), and so does make clean: a record whose lock is free is of a tool that was killed. A
-thing is recognised by what it is, never by its name alone: a folder by its inode, a server by working in such a folder,
-a mount and a loop device by lying there, a setting by its value."""
+A tool records each resource in a folder per user, outside of all checkouts, and holds a lock on the record.
+common.main() calls release() before each tool: a record whose lock is free belongs to a killed tool. A resource is
+never recognised by its name alone: a folder by its inode, a server by its working directory in such a folder, a mount
+and a loop device by their place in such a folder, a setting by its value."""
 
 import contextlib
 import ctypes
@@ -22,19 +22,19 @@ from pathlib import Path
 from common import Failure, read_record, say
 
 WAIT_SECONDS = 10
-# For what a killed tool has left: its processes have been told to end.
+# After a tool was killed: its processes already got their signal.
 RELEASE_SECONDS = 2
 SERVERS = ("mysqld", "mariadbd")
 NUMBERS = itertools.count()
-# Of unshare(2) and mount(2).
+# Constants of unshare(2) and mount(2).
 CLONE_NEWNS = 0x20000
 MS_REC = 1 << 14
 MS_SLAVE = 1 << 19
 
 
 def records_place():
-    """A folder for records that does not outlive the machine's run, if there is one. Not XDG_RUNTIME_DIR, which goes
-    when its user logs out, while a benchmark goes on."""
+    """The folder for records; root's is gone after a reboot. Not XDG_RUNTIME_DIR: it is removed when its user logs out,
+    although a benchmark may still run."""
     if os.geteuid() == 0 and os.access("/run", os.W_OK):
         return Path("/run/spillway")
     return Path(tempfile.gettempdir()) / f"spillway-{os.geteuid()}"
@@ -55,12 +55,12 @@ def records_folder():
 
 @contextlib.contextmanager
 def recorded(kind, **what):
-    """A thing is recorded. Gives a function that forgets the record: the caller calls it when it has given the thing
-    back, within the context. What was not given back stays recorded, and the next tool tries."""
+    """Record a resource. Gives a function that removes the record: the caller calls it within the context, when it has
+    released the resource. Otherwise the record stays, and the next tool tries to release it."""
     path = records_folder() / f"{time.time_ns()}-{os.getpid()}-{next(NUMBERS)}.json"
     fresh = path.with_suffix(".new")
     with open(fresh, "x") as file:
-        # It is whole and locked when others see it.
+        # Other tools see it complete and locked.
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(json.dumps({"kind": kind} | what))
         file.flush()
@@ -75,12 +75,12 @@ def identity(path):
 
 @contextlib.contextmanager
 def held_folder(path):
-    """A folder that exists, while the context lasts; then what lies in it is gone, with mounts and loop devices."""
+    """Record an existing folder while the context lasts; then remove it, with all mounts and loop devices in it."""
     with recorded("folder", path=str(path), identity=identity(path)) as forget:
         try:
             yield path
         except BaseException:
-            # What has happened is to be said first, not that its folder is still in use. The next tool tries again.
+            # Report the exception itself, not that the folder is still in use. The next tool tries to remove it again.
             with contextlib.suppress(Failure, OSError):
                 remove_folder(path)
                 forget()
@@ -96,14 +96,14 @@ def folder(path):
 
 
 def temporary_folder(parent=None):
-    """The same, with a name of its own."""
+    """The same, with a unique name."""
     return held_folder(Path(tempfile.mkdtemp(prefix="spw-", dir=parent)))
 
 
 def keep_mounts_private():
-    """From now on this process and its children have a mount namespace of their own, where root runs them: a namespace
-    that another process makes would have copies of their mounts, which keep what is below them busy. What others mount
-    and unmount is seen where / is shared, as systemd has it. Called before the first thread is started."""
+    """Give this process and its future children their own mount namespace, if root runs them. Otherwise a namespace
+    that another process makes would have copies of their mounts, which keep folders and devices busy. Mounts of others
+    are still seen if / is shared, as under systemd. Call this before the first thread is started."""
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -118,7 +118,7 @@ def is_below(path, top):
 
 
 def all_mounts():
-    """The mounts, the newest first: (path, device number)."""
+    """All mounts, the newest first: (path, device number)."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         words = line.split()
@@ -131,7 +131,7 @@ def mounts_below(top):
 
 
 def loops_below(top):
-    """The loop devices whose file is in a folder, or on something that is mounted there."""
+    """The loop devices whose file is in the folder top, or in a file system that is mounted there."""
     mounts = mounts_below(top)
     devices = {number for _, number in mounts}
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
@@ -142,7 +142,7 @@ def loops_below(top):
             loop = Path("/dev") / entry.parts[3]
             words = run("losetup", "--noheadings", "--output", "BACK-MAJ:MIN,BACK-INO", loop).split()
             if len(words) < 2:
-                # The server of a file system in user space is gone, and with it what could be asked.
+                # losetup cannot ask: the server of a file system in user space is gone. Only the path is known.
                 is_ours = any(is_below(file, path) for path, _ in mounts)
             else:
                 number, inode = os.makedev(*map(int, words[0].split(":"))), int(words[1])
@@ -163,7 +163,7 @@ def run(*command):
 
 
 def kill_servers(top):
-    """End the servers that work in a folder: a server works in its data directory."""
+    """Kill the servers whose data directory, their working directory, is in a folder."""
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (entry / "comm").read_text().strip() in SERVERS and is_below(os.readlink(entry / "cwd"), top):
@@ -171,18 +171,18 @@ def kill_servers(top):
 
 
 def release_mounts(top, wait_s):
-    """Unmount all below a folder, and detach the loop devices of files in it, whatever lies on what."""
+    """Unmount everything below a folder, and detach the loop devices of files in it, however they are stacked."""
     deadline = time.monotonic() + wait_s
     while True:
         loops = list(loops_below(top))
         devices = [loop.stat().st_rdev for loop in loops]
-        # What is on one of the loop devices can be mounted elsewhere, too.
+        # A file system on one of the loop devices can be mounted elsewhere, too.
         mounts = [path for path, number in all_mounts() if is_below(path, top) or number in devices]
         try:
-            # The mounts of a file system on a loop device come after the one that the loop device's file is on.
+            # Newest first: a file system on a loop device was mounted after the one that has the loop device's file.
             if mounts:
                 run("umount", mounts[0])
-            # The kernel does so when its last user is gone: it can be mounted in another namespace.
+            # The kernel detaches it when its last user is gone: it can still be mounted in another namespace.
             for loop in loops:
                 run("losetup", "--detach", loop)
             if not mounts:
@@ -194,7 +194,7 @@ def release_mounts(top, wait_s):
 
 
 def remove_folder(path, wait_s=WAIT_SECONDS):
-    """Remove a folder that is ours, with all that lies in it; wait so long, in seconds, for what is busy."""
+    """Remove a folder of ours and everything in it. wait_s: max seconds to wait for mounts and loop devices in use."""
     if not path.exists():
         return
     top = path.resolve()
@@ -204,7 +204,7 @@ def remove_folder(path, wait_s=WAIT_SECONDS):
 
 
 def is_same(record):
-    """Whether what was recorded is there, and the same."""
+    """Whether the recorded path exists, with the recorded inode."""
     path = Path(record["path"])
     return path.exists() and identity(path) == record["identity"]
 
@@ -218,7 +218,7 @@ def release_folder(record):
 
 @contextlib.contextmanager
 def setting(path, value):
-    """A file of the kernel's has this value while the context lasts, then what it had before."""
+    """Write a value to a file of the kernel while the context lasts; then restore the old value."""
     before = path.read_text().strip()
     with recorded("setting", path=str(path), before=before, value=value) as forget:
         path.write_text(value)
@@ -238,7 +238,7 @@ def release_setting(record):
 
 
 def release_group(record):
-    """A control group: its processes have ended with the tool."""
+    """Remove a control group: its processes ended with the tool."""
     if not is_same(record):
         return False
     Path(record["path"]).rmdir()
@@ -246,7 +246,7 @@ def release_group(record):
 
 
 def release_throttle(record):
-    """The limits of a disk, in the files of a control group."""
+    """Remove the limits of a disk from the files of a control group."""
     for path in map(Path, record["files"]):
         if path.exists():
             path.write_text(f"{record['device']} 0")
@@ -259,11 +259,11 @@ RELEASE = {
 
 
 def release():
-    """Give back what processes that are no more have taken. What cannot be given back is named, and tried again."""
+    """Release the resources of killed tools. Prints those that cannot be released; the next tool tries them again."""
     if not RECORDS.exists():
         return
     for path in sorted(records_folder().glob("*.json"), reverse=True):
-        # Its owner may give it back just now.
+        # Its owner may have just removed it.
         with contextlib.suppress(FileNotFoundError):
             release_one(path)
 
@@ -277,7 +277,7 @@ def release_one(path):
         status = os.fstat(file.fileno())
         if identity(path) != [status.st_dev, status.st_ino]:
             return
-        # Another one has tried before: it is not waited for again.
+        # mtime 0: another tool has tried before, so do not wait again.
         record = read_record(path) | {"is_stuck": status.st_mtime == 0}
         try:
             if record.get("kind") in RELEASE and RELEASE[record["kind"]](record):

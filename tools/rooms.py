@@ -1,4 +1,4 @@
-"""The rooms of storage/innobase, and which may include which: a lint. See storage/innobase/README.md."""
+"""A lint: which rooms (folders) of storage/innobase may include which. See storage/innobase/README.md."""
 
 import graphlib
 import re
@@ -10,7 +10,7 @@ INCLUDE = re.compile(r'^\+?#include "((\w+)/[\w./]+)"', re.MULTILINE)
 
 
 def includes(text, rooms):
-    """The files of rooms that a text includes."""
+    """The (file, room) that a source text includes."""
     return [(name, room) for name, room in INCLUDE.findall(text) if room in rooms]
 
 

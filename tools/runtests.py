@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Run the tests, and say how long each part took.
+"""Run the tests, and print how long each part took.
 
-    runtests.py check    lint, policy tests, the own tests of the tools, the benchmarks and the storage that loses
-                         power; no server
-    runtests.py all      these, the server build, our mtr suites, upstream's tests near what the patches touch, the data
-                         directory's way from stock to the fork and back, the development server, libaio made to fail,
-                         what a journal makes whole, power cuts; unless the release build had to be compiled, what only
-                         a debug build can run; the benchmarks' workloads, and the first of their runner's tests
-    runtests.py debug    our mtr suites and upstream's tests on the debug build, which has to be there, and the server
-                         tests of whole and torn pages
-    runtests.py bench    all of the benchmarks' tests on servers
-    runtests.py asan     our mtr suites, and the server tests of whole and torn pages, on the build with
-                         AddressSanitizer, which has to be there
+    runtests.py check    lint, policy tests, and the tests of the tools, the benchmarks and the power-cut storage; no
+                         server
+    runtests.py all      check, the builds of fork and stock, the AIO arrays, our mtr suites, upstream's tests near the
+                         patched code, the server tests, tests of atomic writes by a file system's journal, power cuts,
+                         the benchmarks' workloads and some tests of their runner. If the compiler cache made the
+                         builds fast, also a debug build and the tests that need one
+    runtests.py debug    our mtr suites, upstream's tests and the server tests of torn pages, on the debug build, which
+                         has to be there
+    runtests.py bench    all tests of the benchmarks on servers
+    runtests.py asan     our mtr suites and the server tests of torn pages, on the build with AddressSanitizer, which
+                         has to be there
 
 --list prints the parts of a set, and --only REGEX runs those whose names match.
 
@@ -51,19 +51,19 @@ RUFF = "ruff==0.14.5"
 CLANG_FORMAT = "clang-format-15"
 
 
-# CI has to end within 80 minutes from cold: a debug build is begun only this long after the start, or sooner; that is
-# when the release build came from the compiler cache.
+# CI has to end within 80 minutes with a cold compiler cache. The debug build begins only within this time after the
+# start: the release build then came from the cache.
 DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 20 * 60
 START = time.monotonic()
-# The tests of ours that CI runs with InnoDB's assertions: pages through all arrays, crash and recovery, and those that
-# need a debug build.
+# The tests of our suite that CI runs with InnoDB's assertions: pages through all AIO arrays, crash and recovery, and
+# those that need a debug build.
 DEBUG_TESTS = ["spillway.aio_recovery", "spillway.aio_status", "spillway.extent_size", "spillway.extent_size_busy",
                "spillway.extent_size_clone", "spillway.extent_size_clone_pages", "spillway.extent_size_crash",
                "spillway.extent_size_ddl", "spillway.ahead_flush_ddl", "spillway.ahead_flush_delay",
                "spillway.ahead_flush_stale", "spillway.extent_size_sync"]  # fmt: skip
 SERVER_TEST_JOBS = 2 * os.cpu_count()
-# Those of the benchmarks that CI runs: each workload with its check, a run with its report, a server that ends in it,
-# the limits of a device. The others are of what only a change to the runner can break: make test-bench.
+# The benchmark tests that CI runs: each workload with its check, a run with its report, a server that dies in a run,
+# two servers on a device. Only a change to the runner can break the others: make test-bench.
 BENCH_TESTS = [
     "test_runner.Runner.test_run_report_and_again",
     "test_runner.Runner.test_server_that_dies",
@@ -73,11 +73,11 @@ BENCH_TESTS = [
 ]
 
 
-# All that is taken from the environment: another variable could have a tool test something else, or nothing.
+# The variables that are kept from the environment. Another one could make a tool test something else, or nothing.
 KEPT = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LC_\w+|TMPDIR|XDG_\w+|SPILLWAY_(UPSTREAM|PACKAGES)"
                   r"|CCACHE_(DIR|MAXSIZE)|(\w+_proxy|\w+_PROXY)|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|SUDO_\w+"
                   r"|DEBIAN_FRONTEND|PYENV_\w+")  # fmt: skip
-# Make sets these for its commands.
+# Make sets these; dropping them is not reported.
 MAKES_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
@@ -103,8 +103,8 @@ def run_logged(name, *command, cwd=REPO, **environment):
 
 
 def tracked(*patterns):
-    """Our files: what git tracks, or would; patterns as for git ls-files. There is one, or a lint would see nothing."""
-    # Whoever owns the checkout.
+    """Our files, tracked or new; patterns as for git ls-files. Fails if there is none: a lint would check nothing."""
+    # git accepts a checkout of another owner.
     git = ["git", "-c", f"safe.directory={REPO}", "ls-files", "-z", "-co", "--exclude-standard", "--", *patterns]
     result = subprocess.run(git, cwd=REPO, capture_output=True, text=True, check=False)
     files = [name for name in result.stdout.split("\0") if name and (REPO / name).exists()]
@@ -146,7 +146,7 @@ def lint_format():
 
 
 def fail_on(problems):
-    """problems: an iterator of texts."""
+    """Fail if problems, an iterator, has a text."""
     if found := list(problems):
         raise Failure("\n".join(found))
 
@@ -156,7 +156,7 @@ def lint_places():
 
 
 def lint_policy():
-    """A file of a policy compiles by itself, with nothing but the standard library and other policies."""
+    """Each policy file compiles alone, without InnoDB's headers: it includes the standard library and our files."""
     compiler = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
     for name in tracked("storage/innobase/*/policy/*"):
         run_logged("lint-policy", *compiler, "-I", REPO / "storage/innobase", name)
@@ -178,7 +178,7 @@ def lint_rooms():
 
 
 def single(test):
-    """A part that is a single test."""
+    """A part with a single test."""
 
     def part():
         test()
@@ -191,7 +191,7 @@ def policy_tests():
     if not (BUILD / "super/policy/unittest/policy_tests").exists():
         print("   the first time they are compiled: a minute or two", flush=True)
     run_logged("policy-build", TOOLS / "build.py", "policy")
-    # Those of the probe look at the file system of temporary files: /tmp can be in memory.
+    # The tests of the probe examine the file system of TMPDIR; /tmp can be in memory.
     folder = BUILD / "super/policy/temporary"
     folder.mkdir(exist_ok=True)
     output = run_logged("policy-tests", BUILD / "super/policy/unittest/policy_tests", TMPDIR=str(folder))
@@ -201,7 +201,7 @@ def policy_tests():
 
 
 def flush_simulation():
-    """Each device with each server: what `make flush-simulation` prints, of less time."""
+    """Each device with each server, as `make flush-simulation`, for a shorter time."""
     output = run_logged("flush-simulation", TOOLS / "flush_simulation.py", "--seconds", "60")
     rows = [line.split() for line in output.splitlines() if line.split()[1:2] in (["upstream"], ["ahead"])]
     if len(rows) != 10 or not all(float(row[2]) > 0.0 for row in rows):
@@ -209,26 +209,26 @@ def flush_simulation():
 
 
 def discover(folder, names):
-    """The tests in a folder, or those named of them."""
+    """The tests in a folder; names: only these."""
     loader = unittest.TestLoader()
     suite = loader.discover(str(folder), top_level_dir=str(folder))
     return loader.loadTestsFromNames(names) if names else suite
 
 
 def tests_of(suite):
-    """Each test in it."""
+    """The tests of a suite as a list."""
     return [test for part in suite for test in (tests_of(part) if isinstance(part, unittest.TestSuite) else [part])]
 
 
 def run_python_tests(folder, names=None):
-    """Run them by unittest; gives how many have passed, and which have failed or were skipped, with why."""
+    """Run tests with unittest. Returns the number passed, the failed (test, traceback) and the skipped (test, why)."""
     text = io.StringIO()
     result = unittest.TextTestRunner(stream=text, verbosity=1, buffer=True).run(discover(folder, names))
     if not result.wasSuccessful():
         print(text.getvalue(), flush=True)
     unexpected = [(test, "unexpected success") for test in result.unexpectedSuccesses]
     failed, skipped = result.failures + result.errors + unexpected, result.skipped
-    # One that stands for its class was not run; of subtests of one test, more than one can have failed.
+    # An entry for a whole class was not run as a test; several subtests of one test can have failed.
     not_passed = {test.id().partition(" ")[0] for test, _ in failed + skipped if isinstance(test, unittest.TestCase)}
     n_passed = result.testsRun - len(not_passed)
     return n_passed, [(test.id(), trace) for test, trace in failed], [(test.id(), why) for test, why in skipped]
@@ -242,13 +242,13 @@ def run_python_test(folder, name):
 
 
 def python_tests(folder, names=None, jobs=1):
-    """The tests in a folder, or those named of them, so many at once: each failure is shown with its traceback."""
+    """A part: the tests in a folder, or only names, with this number of jobs."""
 
     def part():
         if jobs == 1:
             results = [run_python_tests(folder, names)]
         else:
-            # Each finds a new environment: what a test sets in its process is not there for the next one.
+            # Each test gets a new process, so that it cannot affect the next one.
             context = multiprocessing.get_context("spawn")
             with concurrent.futures.ProcessPoolExecutor(jobs, context, take_signals, max_tasks_per_child=1) as pool:
                 ids = [test.id() for test in tests_of(discover(folder, names))]
@@ -271,7 +271,7 @@ def python_tests(folder, names=None, jobs=1):
 
 
 def server_tests(names=None):
-    """Each has a server to itself, which waits more than it computes."""
+    """A part: the server tests. Jobs exceed processors, because servers mostly wait."""
     return python_tests(TOOLS / "server_tests", names, SERVER_TEST_JOBS)
 
 
@@ -280,7 +280,7 @@ BUILT = set()
 
 
 def page_tests(flavor):
-    """The server tests of pages that are written whole, and of torn ones, on another build than the release."""
+    """The server tests of atomic writes and torn pages, on a build of this flavor instead of the release build."""
 
     def part():
         os.environ["SERVER_TESTS_FLAVOR"] = flavor
@@ -302,17 +302,17 @@ def check_patches():
     run_logged("check-patches", TOOLS / "patchqueue.py", "check")
 
 
-# Not those that may lose a page now and then.
+# Those that must never lose a page, and ext4-without, which has to.
 CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "directfs-auto",
        "directfs-doublewrite", "ext4-journal-4k", "xfs-all-direct-encrypted", "xfs-sector-16k")  # fmt: skip
-# One of each moment.
+# One at each moment of powercut.py.
 CUTS = 3
-# Those without copies: a page that is written in part would be lost.
+# Without doublewrite copies: a page that is written in part would be lost.
 KILLED = ("ext4-journal-4k", "xfs-rwf", "directfs-ioctl")
 
 
 def power_cuts():
-    """Of each some; of the one without the doublewrite buffer until a page is lost."""
+    """A few cuts of each configuration, then a few kills."""
     for how, configurations in (("cut", CUT), ("kill", KILLED)):
         names = [f"--configuration={name}" for name in configurations]
         options = ["--how", how, "--cuts", str(CUTS), *names]
@@ -322,18 +322,18 @@ def power_cuts():
 
 
 def check_aio_arrays():
-    """InnoDB's own AIO arrays, of every shape: reads complete, no context is left, depth does not cost."""
+    """InnoDB's AIO arrays in several shapes: reads complete, no AIO context is left, a deep array costs no more."""
     aio_bench.run_checks()
 
 
-# What each mtr part of this run found, by name and flavor.
+# The mtr.Tally of each mtr part of this run, by name and flavor.
 TALLIES = {}
-# What failed, and lines that say why: said again at the end, for who is shown no more than that.
+# The failures, with lines that say why; printed again at the end, where readers look first.
 FAILED = []
 
 
 def say_skipped(skipped):
-    """skipped: (test, why). A line for each reason."""
+    """Print one line for each reason; skipped: (test, why)."""
     tests = {}
     for test, why in skipped:
         tests.setdefault(why, []).append(test)
@@ -362,7 +362,7 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
 
 
 def sys_vars_tests():
-    """The _basic tests of our own system variables; upstream's suite sys_vars holds them."""
+    """The _basic tests of our system variables, which are in upstream's suite sys_vars."""
     return [f"sys_vars.{path.stem}" for path in sorted((REPO / "mysql-test/suite/sys_vars/t").glob("*.test"))]
 
 
@@ -453,7 +453,7 @@ PARTS = {"check": CHECK, "all": ALL, "debug": DEBUG, "bench": BENCH, "asan": ASA
 
 
 def run_parts(parts):
-    """Run them; gives whether tests have passed and none has failed."""
+    """Run the parts; return whether at least one test passed and none failed."""
     passed = failed = skipped = 0
     rows = []
     for name, part in parts:
@@ -508,7 +508,7 @@ def run():
     LOGS.mkdir(parents=True, exist_ok=True)
     clear_environment()
     resources.keep_mounts_private()
-    # A script's background job begins with this signal ignored, and so would the tools that tests interrupt.
+    # A shell script's background job ignores SIGINT, and the tools that tests interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not run_parts(parts):
         sys.exit(1)

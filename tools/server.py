@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """A development server below var/.
 
-    server.py run      initialise if needed, start, run a short load, print what it did and how to connect
+    server.py run      initialise if needed, start, run a short load, print its results and how to connect
     server.py start    initialise if needed and start
-    server.py stop     stop it, if it runs
-    server.py status   say whether it runs
+    server.py stop     stop the server, if it runs
+    server.py status   say whether the server runs
 
-The server is the release build of this checkout. It listens on a socket below var/, which only its user can enter, and
-its root has a password, which is in var/my.cnf. Where root runs this, the server is the process of another user.
-var/my.cnf is written once and then yours to edit.
+The server is the release build of this checkout. It listens on a socket below var/, which only its user can enter. The
+password of the server's root is in var/my.cnf. If root runs this, the server runs as another user. var/my.cnf is
+written once; you can edit it.
 """
 
 import argparse
@@ -52,15 +52,15 @@ ERROR_LOG = VAR / "error.log"
 PROGRAMS = BUILD / "fork/release/runtime_output_directory"
 WORKLOAD = REPO / "bench/workloads/insert12.lua"
 DATABASE = "insert12"
-# What the server takes from root's environment.
+# The variables that the server gets from root's environment.
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TERM", "TZ", "SPILLWAY_VAR")
 ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-# Of the short load; it may do what it needs in its database only.
+# The account of the short load. It has rights in its database only.
 LOAD_USER = "spillway_load"
 WAS_ROOT = os.geteuid() == 0
-# Of var/: written into the marker file. In earlier ones the server's root had no password.
+# The format of var/, in the marker file. In earlier ones the server's root had no password.
 FORMAT = 2
-# A new data directory with its redo logs takes about 200 MiB; the short load adds what 20 s can write.
+# A new data directory with its redo logs takes about 200 MiB; the short load writes for 20 s.
 DATA_BYTES = 2 << 30
 START_SECONDS = 120
 STOP_SECONDS = 300
@@ -113,7 +113,7 @@ def process_is_ours(pid):
     """Whether pid is a running mysqld that was started with our configuration."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        # A client with the same configuration can have got the number of a server that was killed.
+        # A client with the same configuration can have the process id of a server that was killed.
         name = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return False
@@ -130,7 +130,7 @@ def running():
 
 
 def check_var():
-    """Refuse a var/ that something else made; say what of ours is there."""
+    """Fail if var/ is in build/, another user's, not made by this tool, damaged or moved."""
     check_path(VAR)
     if VAR.resolve().is_relative_to(BUILD.resolve()):
         raise Failure(f"SPILLWAY_VAR: {VAR} is below {BUILD}, which make clean removes: name another place")
@@ -173,7 +173,7 @@ def error_log_size():
 
 
 def initialise():
-    """Fill var/: marker, configuration, data directory. What is there already is kept."""
+    """Fill var/: marker file, configuration, data directory. Existing ones are kept."""
     if not MARKER.exists():
         need_space(VAR, DATA_BYTES, "the data directory")
         write_whole(MARKER, json.dumps({"home": str(VAR), "format": FORMAT}))
@@ -211,18 +211,18 @@ def client(statements, *arguments):
 
 
 def answers():
-    """Whether the server answers us, if only to say that root's password is another one."""
+    """Whether the server answers, if only that root's password was changed."""
     result = run_client("-e", "SELECT 1")
     return result.returncode == 0 or "Access denied" in result.stderr
 
 
 def var_locked():
-    """Hold the lock of the folder var/, so that one command at a time starts or stops its server."""
+    """Lock the folder var/, so that only one command at a time starts or stops its server."""
     return flocked(VAR, f"starts or stops the server of {VAR}")
 
 
 def make_var(user):
-    """Make var/ as root, for another user, where nobody but these two can put something else in its place."""
+    """Make var/ as root, for another user, in a folder in which only these two can replace it."""
     VAR.parent.mkdir(parents=True, exist_ok=True)
     if os.path.realpath(VAR.parent) != str(VAR.parent):
         raise Failure(f"{VAR.parent} is reached by a link, which root does not follow: SPILLWAY_VAR="
@@ -236,8 +236,8 @@ def make_var(user):
 
 
 def give_up_root(makes_var):
-    """Where root runs this tool, go on as another user, before anything below var/ is read or started: the owner of the
-    checkout or, if that is root, nobody. Whoever is root in a server that runs as root is root of the machine."""
+    """If root runs this tool, continue as the owner of the checkout or, if that is root, as the user nobody. This comes
+    before anything below var/ is read or started: root in a server that runs as root is root of the machine."""
     if os.geteuid() != 0:
         return
     if makes_var and not PROGRAMS.exists():
@@ -253,7 +253,7 @@ def give_up_root(makes_var):
     os.setgroups([])
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)
-    # Whoever looks at the server's environment does not see root's.
+    # The server must not show root's environment to its user.
     kept = {name: value for name, value in os.environ.items() if name in ENVIRONMENT}
     os.environ.clear()
     os.environ.update(kept | {"HOME": user.pw_dir})
@@ -279,9 +279,9 @@ def start():
 
 
 def take_signals(mask):
-    """In a process that is about to become mysqld: a signal that waits was meant for this tool, which ends it."""
+    """Before a child becomes mysqld: drop pending signals, which were sent to this tool; it ends the child itself."""
     for number in ENDING_SIGNALS:
-        # To ignore a signal is to drop one that waits.
+        # Ignoring a signal drops a pending one.
         signal.signal(number, signal.SIG_IGN)
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -302,7 +302,7 @@ def start_locked():
         raise Failure(f"another server listens on {place}; stop it, or set another socket in {CONFIG}")
     say("starting mysqld")
     log_begin = error_log_size()
-    # An interrupt waits until it is known which process there is to end.
+    # Block signals until the process to end is known.
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     process = subprocess.Popen(
         [program("mysqld"), f"--defaults-file={CONFIG}"],
@@ -313,7 +313,7 @@ def start_locked():
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
         wait_for_answer(process, log_begin)
     except BaseException:
-        # Interrupted or failed: a server that goes on to start by itself would be one that nobody knows of.
+        # Interrupted or failed: end the server, which would otherwise go on starting unnoticed.
         process.terminate()
         process.wait()
         raise
@@ -343,7 +343,7 @@ def socket_answers(path):
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except PermissionError:
-            # Another user's, who may listen.
+            # Another user's server may listen.
             return True
     return True
 
@@ -372,10 +372,10 @@ def stop_locked():
 
 
 def load(seconds):
-    """A short load; prints sysbench's line every 5 s and returns transactions per second."""
+    """Run a short load. Prints sysbench's line every 5 s; returns transactions per second."""
     if not shutil.which("sysbench"):
         raise Failure("sysbench is not installed: make packages")
-    # It is on sysbench's command line, which others can see: of this run only, and without rights elsewhere.
+    # Other users can see it on sysbench's command line, so it is valid for this run and database only.
     password = secrets.token_urlsafe(24)
     client(f"""CREATE DATABASE IF NOT EXISTS {DATABASE};
       CREATE USER IF NOT EXISTS {LOAD_USER}@localhost;
@@ -400,7 +400,7 @@ def load(seconds):
                 if line.startswith("["):
                     print("  " + line.rstrip(), flush=True)
         except BaseException:
-            # Leaving the context waits for its end.
+            # Leaving the context waits for the end of sysbench.
             process.kill()
             raise
     found = re.search(r"transactions:\s+\d+\s+\(([\d.]+) per sec", "".join(output))
@@ -427,7 +427,7 @@ def run(seconds):
     print("SHOW ENGINE INNODB STATUS, section FILE I/O:")
     print("".join(f"  {line}\n" for line in lines))
     print(status[status.index("FLUSHING AND STALLS") : status.index("-" * 28 + "\nEND OF INNODB")])
-    # Root takes nothing from a file that another user can write.
+    # Root must not use an option file that another user can write.
     by = f"setpriv --reuid={os.getuid()} --regid={os.getgid()} --clear-groups " if WAS_ROOT else ""
     print(f"Connect: {by}{program('mysql')} --defaults-file={CONFIG} --no-login-paths")
     elsewhere = f"SPILLWAY_VAR={VAR} " if "SPILLWAY_VAR" in os.environ else ""
@@ -457,7 +457,7 @@ def command_line():
         commands.add_parser(name)
     arguments = parser.parse_args()
     give_up_root(makes_var=arguments.command in ("run", "start"))
-    # Files of this tool and its server are for nobody else.
+    # Only their user can read the files of this tool and its server.
     os.umask(0o077)
     if arguments.command == "run":
         run(arguments.seconds)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Obtain the base and lay out the source trees under build/.
+"""Obtain the base and make the source trees below build/.
 
-    upstream.py fetch              obtain and verify the base; print where it is
-    upstream.py tree stock|fork    make build/<tree>/source what it should be; with --flavor, fail if there is no space
-                                   for a build of this flavor that has not begun yet
+    upstream.py fetch              obtain and verify the base; print its path
+    upstream.py tree stock|fork    make or update build/<tree>/source; with --flavor, fail if there is no space for a
+                                   build of this flavor that has not begun yet
     upstream.py rebase NEW         move the patch queue from the pinned base to NEW, an archive or an unpacked tree:
-                                   makes build/patch-edit, to be exported; --old OLD: the queue is one for OLD;
-                                   --moved OLD=NEW: a file that has another name in NEW, if it is not found by itself
+                                   makes build/patch-edit, to be exported; --old OLD: the queue is for OLD instead;
+                                   --moved OLD=NEW: a file that has another name in NEW, if the tool does not find it
 
 build/stock/source is the unmodified base. build/fork/source is a copy of it with the patch queue applied and our
-mysql-test files linked in. A tree is written anew only when the base changes; when the patches change, only the files
-whose bytes change are written, so that a build has only their objects to make. With nothing to do, nothing is touched.
+mysql-test files linked in. A tree is written anew only when the base changes. When the patches change, only the files
+whose bytes change are written, so that a build compiles only these. If nothing is to do, no file is touched.
 
 The base comes from $SPILLWAY_UPSTREAM (an archive or an unpacked tree), from the cache, or from the Debian archive that
 this machine's APT is configured with, in this order.
@@ -32,13 +32,13 @@ from pathlib import Path
 import patchqueue
 from common import BUILD, REPO, Failure, locked, main, need_space, read_record, say, sha256_of, write_whole
 
-# Unpacked, 9.7.2 takes 1.3 GiB; a tenth more for file system overhead.
+# Unpacked, 9.7.2 takes 1.3 GiB; this adds a tenth for file system overhead.
 TREE_BYTES = 1450 << 20
-# What build/<tree>/<flavor> takes, measured, most of it precompiled headers and debug information.
+# Size of build/<tree>/<flavor>, measured; most of it is precompiled headers and debug information.
 BUILD_GIB = {"release": 4, "debug": 13, "asan": 13, "deploy": 6}
-# Times are those of the unpacking: a file of another base must look newer than objects made from the last one.
+# -m: files get the time of unpacking. A file of another base must be newer than the objects made from the last one.
 EXTRACT = ("tar", "-x", "-m", "--no-same-owner", "--no-same-permissions")
-# The queue in the stamp of a tree while patches are written to it.
+# The field "queue" in a tree's stamp while patches are written to the tree.
 BEING_APPLIED = "being applied"
 THREE_WAYS = (
     "The base can come from three places: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>; "
@@ -69,7 +69,7 @@ def three_ways(pin):
 
 
 def apt_archives(pin):
-    """The archives that this machine's APT is configured with, in its order."""
+    """The archives that this machine's APT is configured with, in APT's order."""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
@@ -94,7 +94,7 @@ def verify(path, pin):
 
 
 def fetch_from_apt(pin, target):
-    """Download the pinned archive to target through APT; nothing half-done is left behind."""
+    """Download the pinned archive to target through APT. A failed download leaves no file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     need_space(target.parent, int(pin["bytes"]), "the download of the base")
     partial = target.with_name(f"{target.name}.{os.getpid()}.part")
@@ -118,10 +118,10 @@ def fetch_from_apt(pin, target):
 
 
 class Base:
-    """Where the base is and which one it is.
+    """The path and the identity of a base.
 
-    path is an archive or a directory. identity changes whenever the content may have: the SHA-256 of an archive, a
-    digest of names, sizes and times of a directory. is_pinned: its SHA-256 is the one that UPSTREAM names.
+    path is an archive or a folder. identity changes whenever the content may have changed: it is the SHA-256 of an
+    archive, or a digest of the names, sizes and times in a folder. is_pinned: UPSTREAM names this SHA-256.
     """
 
     def __init__(self, path, identity, label, is_pinned=False):
@@ -132,7 +132,7 @@ class Base:
 
 
 def known_digest(path, record):
-    """The SHA-256 of path, taken from record if size and time say that it was computed from this very file."""
+    """The SHA-256 of path. It is taken from record if path, size and time are those that it was computed for."""
     status = path.stat()
     key = [str(path.resolve()), status.st_size, status.st_mtime_ns]
     known = read_record(record)
@@ -145,7 +145,7 @@ def known_digest(path, record):
 
 
 def version_of(text, where):
-    """The x.y.z in the text of a MYSQL_VERSION file; fails unless it is 9.7."""
+    """The version, x.y.z, in the text of a MYSQL_VERSION file; fails unless it is 9.7.z."""
     fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     version = ".".join(fields.get(f"MYSQL_VERSION_{part}", "?") for part in ("MAJOR", "MINOR", "PATCH"))
     if not version.startswith("9.7."):
@@ -154,7 +154,7 @@ def version_of(text, where):
 
 
 def version_of_tree(tree, where):
-    """The version of a tree, or of what was unpacked from an archive; where: its name for the user."""
+    """The version of a source tree; where: the name of the tree or archive in messages."""
     version_file = tree / "MYSQL_VERSION"
     if not version_file.is_file():
         raise Failure(f"{where} is not a MySQL source tree or archive: it has no MYSQL_VERSION")
@@ -162,7 +162,7 @@ def version_of_tree(tree, where):
 
 
 def check_archive(path):
-    """Fail unless the archive is complete, and one of a version that this fork builds on. Reads all of it."""
+    """Fail unless the archive is complete and has a version that this fork builds on. Reads the whole archive."""
     command = ["tar", "-x", "-O", "--wildcards", "--no-wildcards-match-slash", "-f", str(path), "*/MYSQL_VERSION"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -171,7 +171,7 @@ def check_archive(path):
 
 
 def entries(root, inside=""):
-    """Each file and link of a tree, as its path relative to the root and its status; without the top folder .git."""
+    """Each file and link of a tree, except in the top folder .git: (path relative to the root, status)."""
     with os.scandir(f"{root}/{inside}") as found:
         for entry in found:
             name = f"{inside}{entry.name}"
@@ -182,7 +182,7 @@ def entries(root, inside=""):
 
 
 def listing(root, without=()):
-    """The size and the time of modification of each file of a tree, by its name."""
+    """The size and the modification time of each file of a tree, by name."""
     return {name: f"{status.st_size} {status.st_mtime_ns}" for name, status in entries(root) if name not in without}
 
 
@@ -192,7 +192,7 @@ def tree_digest(root):
 
 
 def users_base(path):
-    """The base that SPILLWAY_UPSTREAM names. A link is followed here: everything else works on what it leads to."""
+    """The base that SPILLWAY_UPSTREAM names. A link is resolved here, so that all other code gets its target."""
     path = path.resolve()
     if path.is_dir():
         version = version_of_tree(path, path)
@@ -209,7 +209,7 @@ def users_base(path):
 
 
 def obtain_base():
-    """Find the base, download it if it has to be, and verify it."""
+    """Find the base, download it if necessary, and verify it."""
     if named := os.environ.get("SPILLWAY_UPSTREAM"):
         return users_base(Path(os.path.expanduser(named)).absolute())
     return pinned_base()
@@ -231,7 +231,7 @@ def unpack(archive, target):
     """Unpack the top folder of a source archive as the new folder target."""
     whole = target.with_name(f"{target.name}.whole")
     whole.mkdir()
-    # As it is: with --strip-components tar takes the rest of a name, or of a link's, for an absolute path.
+    # Without --strip-components: tar would take the rest of a name, or of a link's target, for an absolute path.
     command = [*EXTRACT, "-C", str(whole), "-f", str(archive)]
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode != 0:
@@ -246,17 +246,17 @@ def unpack(archive, target):
 
 
 def copy_tree(source, target):
-    """Copy a folder, without its .git, to the new folder target. Files that are one in it are two in the copy: a patch
-    changes one of them."""
+    """Copy a folder, without its .git, to the new folder target. Hard links become separate files, so that a patch
+    changes only one of them."""
     target.mkdir()
     pack = ["tar", "-c", "--hard-dereference", "--anchored", "--exclude=./.git", "-C", str(source), "."]
-    # What they have to say goes to a file: a pipe that nobody reads would stop them.
+    # Errors go to a file: a full pipe without a reader would stop both tars.
     with (
         tempfile.TemporaryFile("w+", errors="replace") as said,
         subprocess.Popen(pack, stdout=subprocess.PIPE, stderr=said) as packing,
     ):
         unpacking = subprocess.Popen([*EXTRACT, "-C", str(target)], stdin=packing.stdout, stderr=said)
-        # Where unpacking has ended, packing is told so.
+        # When unpacking has ended, packing gets a SIGPIPE.
         packing.stdout.close()
         unpacking.wait()
         packing.wait()
@@ -267,8 +267,8 @@ def copy_tree(source, target):
 
 
 def check_entries(tree, base):
-    """Fail if a base has a link that leads out of the tree, where a later step could write, or a device. Take away what
-    lets other users write, and the bits that give a program its owner's rights."""
+    """Fail if a base has a device, or a link that leads out of the tree, through which a later step could write there.
+    Remove write permission of group and others, and set-user-ID and set-group-ID bits."""
     root = os.path.realpath(tree)
     names = collections.Counter(status.st_ino for _, status in entries(tree))
     for name, status in entries(tree):
@@ -288,19 +288,19 @@ def check_entries(tree, base):
 
 
 def last_build_ns(tree):
-    """When a build of this tree last wrote an object, by Ninja's log; 0 if there is no build."""
+    """When a build of this tree last wrote an object, from Ninja's log; 0 without a build."""
     return max((path.stat().st_mtime_ns for path in (BUILD / tree).glob("*/.ninja_log")), default=0)
 
 
 def make_newer(path, than_ns):
-    """Give a file that was just written a time after than_ns, also if the clock was set back: else Ninja would take the
-    objects that were made from the old content for current."""
+    """Make sure that a file just written has a time after than_ns, also if the clock was set back. Otherwise Ninja
+    would keep the objects that were made from the old content."""
     if os.lstat(path).st_mtime_ns <= than_ns:
         os.utime(path, ns=(than_ns + 10**9,) * 2, follow_symlinks=False)
 
 
 class Tree:
-    """build/<name>/source, and beside it what is known of it: source.json, the stamp, and source.files, its listing."""
+    """A source tree, build/<name>/source. Beside it are source.json, its stamp, and source.files, its listing."""
 
     def __init__(self, name):
         self.name = name
@@ -309,29 +309,29 @@ class Tree:
         self.listing_file = BUILD / name / "source.files"
 
     def stamp(self):
-        """What the tree was made from; empty if there is no tree, or if making it was interrupted."""
+        """The base and the patches of the tree; empty if there is no tree, or if making it was interrupted."""
         return read_record(self.stamp_file) if self.source.is_dir() else {}
 
     def write_stamp(self, stamp):
         write_whole(self.stamp_file, json.dumps(stamp, indent=1))
 
     def write_listing(self, without=(), root=None):
-        """Record what is there; root: of a tree that is about to be moved there."""
+        """Record the files in the tree; root: its place, if it is not in its final one yet."""
         write_whole(self.listing_file, json.dumps(listing(root or self.source, without), indent=0))
 
     def differences(self, without=()):
-        """The files that are missing, that are new, or whose size or time is not what was recorded."""
+        """The files that are missing or new, or whose size or time differs from the recorded one."""
         recorded, now = read_record(self.listing_file), listing(self.source, without)
         return sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
 
     def check_not_edited(self):
-        """Fail if somebody has edited the tree, or keeps a repository in it: it is about to be removed."""
+        """Fail if the tree, which is about to be removed, was edited or has a git repository."""
         if not self.source.exists():
             return
         if (self.source / ".git").exists():
             raise Failure(f"{self.source.relative_to(REPO)} has a .git, which is not this command's: move it away")
         stamp = read_record(self.stamp_file)
-        # Where patches were being applied, files of theirs can be old or new.
+        # If applying patches was interrupted, the patched files can be old or new.
         ignored = set(stamp.get("files", ())) if stamp.get("queue") == BEING_APPLIED else set()
         if not read_record(self.listing_file):
             return
@@ -339,19 +339,20 @@ class Tree:
             raise Failure(changed_text(self, changed))
 
     def is_our_link(self, name):
-        """Whether it is one of link_tests()."""
+        """Whether link_tests() made this link."""
         path = self.source / name
         return path.is_symlink() and os.readlink(path).startswith(f"{REPO}/")
 
     def lay_down(self, base, fill, accept=lambda fresh: None):
-        """Replace the tree by what fill() writes, if accept() does not object: all of it or, on failure, nothing.
+        """Replace the tree by the one that fill() writes. If fill() or accept() fails, the old tree stays.
 
-        The stamp of the old content goes first: an interrupted replacement is done again. An edit is not replaced."""
+        The stamp of the old tree is removed first, so that an interrupted replacement is repeated. Fails if the old
+        tree was edited."""
         self.check_not_edited()
         for folder in (self.source, self.source.parent):
             if folder.is_symlink():
                 raise Failure(f"{folder} is a link, and a source tree is made in this checkout: remove the link")
-        # Nobody else enters it before it was looked through.
+        # Other users cannot enter it before its files are checked.
         private = self.source.with_name("source.new")
         fresh = private / "source"
         shutil.rmtree(private, ignore_errors=True)
@@ -375,7 +376,7 @@ class Tree:
 
 
 def stock_tree(base, accept=lambda fresh: None):
-    """Make build/stock/source the unmodified base; one that accept() objects to leaves the old one as it was."""
+    """Make build/stock/source the unmodified base. If accept() fails for the base, the old tree stays."""
     tree = Tree("stock")
     if tree.stamp().get("base") == base.identity and read_record(tree.listing_file):
         if changed := tree.differences():
@@ -400,7 +401,7 @@ def changed_text(tree, names):
 
 
 def link_tests(tree):
-    """Link our mysql-test files into the tree: a suite of ours as a folder, a single test beside upstream's.
+    """Link our mysql-test files into the tree: our own suites as folders, single tests in upstream's suites as files.
 
     Returns the links, relative to the tree."""
     links = []
@@ -449,10 +450,10 @@ def fork_tree(base):
 
 
 def check_unchanged(tree, stamp, pristine):
-    """Fail if a file of the fork's tree is not what the base and the patches made it. Patched files are not looked at
-    if writing them was interrupted: they are written again."""
+    """Fail if a file of the fork's tree is not what base and patches make it. If applying patches was interrupted,
+    patched files are not checked: they are written again."""
     links = set(stamp["links"])
-    # Where there is no listing, all that is there or should be.
+    # Without a listing, check all files that are there or should be.
     changed = tree.differences(without=links) if read_record(tree.listing_file) else (
         listing(tree.source, links).keys() | listing(pristine).keys()
     )
@@ -470,14 +471,14 @@ def check_unchanged(tree, stamp, pristine):
 
     if wrong := sorted(name for name in changed if not is_as_written(name)):
         raise Failure(changed_text(tree, wrong))
-    # Only times differ, as in a copy of the checkout.
+    # Only times differ, for example in a copy of the checkout.
     tree.write_listing(without=links)
 
 
 def apply_queue(queue, pristine, tree, stamp):
-    """Write the patched files whose bytes change, and give back files that no patch touches any more.
+    """Write the patched files whose bytes change, and restore the files that no patch touches any more.
 
-    The stamp says that it is being done meanwhile, so that an interrupted run is simply done again."""
+    Meanwhile the stamp says so, and an interrupted run is repeated."""
     patched = queue.apply(pristine)
     for name in set(stamp["files"]) - set(patched):
         patched[name] = (pristine / name).read_bytes()
@@ -503,8 +504,8 @@ def need_space_for_build(tree, flavor):
 
 
 def some_files(path, names, folder):
-    """The files of these names of a tree or an archive, as a tree: path itself, or folder with what was unpacked, which
-    has all files with the same last part."""
+    """A tree with the named files of the tree or archive at path: path itself or, for an archive, folder, with all of
+    its files that have the same last part."""
     base = users_base(path.expanduser().absolute())
     if base.path.is_dir():
         return base.path
@@ -520,7 +521,7 @@ def some_files(path, names, folder):
 
 
 def moved_files(tree, names, moved):
-    """Where in tree the files are that are not at their names, as {name: place}; moved has some that the user named."""
+    """The files that have another place in tree: {name: place}. moved: those that the user named."""
     places = dict(moved)
     for name in names:
         if (tree / places.get(name, name)).is_file():

@@ -1,10 +1,10 @@
-"""The runs of a folder of results, side by side: pure functions."""
+"""Comparison of the runs of a folder of results: pure functions."""
 
 import figures
 import result
 
-# Of equal servers whose figures are normally distributed, a figure is found to differ in 29 % with 2 repetitions, 10 %
-# with 3, 3 % with 4 (simulated).
+# Source: simulation of equal servers with normally distributed figures. differs() reports a difference for 29 % of the
+# figures with 2 repetitions, 10 % with 3, 3 % with 4.
 LEAST_REPETITIONS = 4
 
 
@@ -29,7 +29,7 @@ def values(runs, key):
 
 
 def scalar_figures(by_server):
-    """The names of the figures that are one number, in the order in which they were computed."""
+    """The names of the figures that are a single number, in the order of their computation."""
     names = {}
     for runs in by_server.values():
         for run in runs:
@@ -38,7 +38,7 @@ def scalar_figures(by_server):
 
 
 def compare(by_server):
-    """{figure: {server: its spread, with the spread of its ratio to the first server}}."""
+    """{figure: {server: its spread, and as "ratio" the spread of its ratio to the first server}}."""
     reference = next(iter(by_server))
     found = {}
     for key in scalar_figures(by_server):
@@ -48,23 +48,23 @@ def compare(by_server):
             if spread is None:
                 continue
             of_each = list(ratios(by_server, server, key).values())
-            # Where it is known of some only, as the reference is 0 in others, those would be the ones that flatter it.
+            # If the reference is 0 in some repetitions, the ratios of the others alone would flatter it.
             known = server != reference and None not in of_each
             found[key][server] = {**spread, "ratio": figures.spread(of_each) if known else None}
     return found
 
 
 def ratios(by_server, server, key):
-    """A server's figure over the first server's of the same repetition, where both have run: {repetition: ratio, or
-    None}."""
+    """{repetition: a server's figure over the first server's} for repetitions that both have run. A ratio can be
+    None, see figures.ratio()."""
     base = {run["repetition"]: run["figures"].get(key) for run in next(iter(by_server.values()))}
     return {run["repetition"]: figures.ratio(run["figures"].get(key), base[run["repetition"]])
             for run in by_server[server] if run["repetition"] in base}  # fmt: skip
 
 
 def throughput_ratios(sections, most_steal_pct):
-    """The ratios of throughput of all workloads and devices together: {server: [ratios]}. sections are {server: runs}
-    each; an open loop is left out, where the throughput is what the plan asks for, and so is a pair that was noisy."""
+    """{server: [ratios of throughput]} over all workloads and devices. sections is a list of {server: runs}.
+    Open loops are left out, since the plan sets their throughput, and so are noisy pairs."""
     found = {}
     for by_server in sections:
         reference, *others = by_server
@@ -81,8 +81,8 @@ def throughput_ratios(sections, most_steal_pct):
 
 
 def differs(of_servers, reference, server):
-    """Whether, in every repetition, and there are enough, a server differs from the reference by more than this from
-    itself."""
+    """Return whether each repetition's ratio lies outside of the noise, the reference's own spread around its median.
+    False with fewer than LEAST_REPETITIONS."""
     own, noise = of_servers.get(server), of_servers.get(reference)
     ratio = own and own["ratio"]
     if not noise or not ratio or not noise["median"] or ratio["of"] < LEAST_REPETITIONS:

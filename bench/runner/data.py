@@ -1,4 +1,4 @@
-"""Loaded data directories: each is loaded once, kept, and copied for every run. None is ever run on itself."""
+"""Loaded data directories: each is loaded once and kept. A run uses a copy, never the original."""
 
 import dataclasses
 import hashlib
@@ -12,22 +12,22 @@ from common import BUILD, DIES_WITH_US, SYSBENCH_SCRIPTS, Failure, check_own, ne
 from filesystem import command
 from instance import DATABASE, INITIAL_OPTIONS, Instance
 
-# Where data directories are and servers run: the disk below it is the one that is measured.
+# Data directories and running servers are below this folder. The benchmark measures the disk that it is on.
 BENCH = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench")))
 LOADED = BENCH / "loaded"
 LOAD_CLIENTS = 4
-# The load has to be quick, and what it leaves is flushed by its shutdown: a crash means to load again.
+# The load is fast and not durable: a clean shutdown flushes its pages, and after a crash the data is loaded again.
 LOAD_OPTIONS = {"innodb_flush_log_at_trx_commit": 0, "innodb_doublewrite": 0, "skip_log_bin": 1,
                 "loose_innodb_log_file_size": "256M"}  # fmt: skip
-# Where the redo log's size can be changed, it is large for the load and small in what is copied for each run. A server
-# gets the redo log of its plan when it starts.
+# Redo log capacity during the load and in the kept copy, if the server can resize it online. In a run the server sets
+# its plan's capacity at startup.
 LOAD_REDO_BYTES = 2 << 30
 KEPT_REDO_BYTES = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
-    """A data directory with a workload's data: what it is made from."""
+    """A loaded data directory, described by what it is made from."""
 
     workload: object
     family: str
@@ -35,7 +35,7 @@ class Loaded:
 
     @property
     def key(self):
-        # This file, too: it says how data is loaded.
+        # This file is part of the key, because it defines the load.
         texts = [path.read_text() for path in (self.workload.script, Path(__file__))]
         parts = [texts, sysbench_version(), self.workload.options, self.workload.age_transactions, self.family,
                  self.options]  # fmt: skip
@@ -47,7 +47,8 @@ class Loaded:
 
 
 def loaded_for(workload, family, options):
-    """What a server with these options needs. The pool's size is a part of it, since its contents are kept, too."""
+    """The loaded data that a server with these options needs. The buffer pool size is part of it, since the
+    pool's content is kept, too."""
     chosen = (*INITIAL_OPTIONS, "innodb_buffer_pool_size")
     return Loaded(workload, family, tuple((name, options[name]) for name in chosen if name in options))
 
@@ -69,7 +70,7 @@ def run_sysbench(words, log, what):
     with open(log, "w") as file:
         status = subprocess.run([*DIES_WITH_US, *words], env=sysbench_environment(), stdout=file,
                                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False).returncode  # fmt: skip
-    # Where a thread of a parallel command fails, sysbench says so, and ends with status 0.
+    # If a thread of a parallel command fails, sysbench prints FATAL and still exits with status 0.
     if status != 0 or "FATAL: " in log.read_text(errors="replace"):
         raise Failure(f"{what} failed; {log}:\n{last_lines(log)}")
 
@@ -79,7 +80,7 @@ def last_lines(log, count=10):
 
 
 def load(loaded, program, options):
-    """The folder of the loaded data directory, which is made if it is not there."""
+    """The folder of the loaded data directory. If it does not exist, load it first."""
     folder = loaded.folder
     check_own(folder)
     if folder.exists():
@@ -94,7 +95,7 @@ def load(loaded, program, options):
         instance.initialise(options)
         instance.start(dict(loaded.options) | LOAD_OPTIONS)
         instance.resize_redo(LOAD_REDO_BYTES)
-        # Servers differ in their default, and with it in what a comparison of strings costs.
+        # Default character sets differ between servers, and with them the cost of a string comparison.
         instance.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET latin1")
         words = sysbench_command(loaded.workload.script, instance, loaded.workload.options)
         run_sysbench([*words, f"--threads={LOAD_CLIENTS}", "prepare"], fresh / "sysbench.log",
@@ -106,17 +107,17 @@ def load(loaded, program, options):
                          fresh / "ageing.log", f"ageing the data of {loaded.workload.name}")  # fmt: skip
         analyze(instance)
         instance.resize_redo(KEPT_REDO_BYTES)
-        # All of the pool comes back at the next start, and no purge is left for a run to do.
+        # The next start loads the whole buffer pool, and the slow shutdown leaves no purge work to a run.
         instance.sql("SET GLOBAL innodb_buffer_pool_dump_pct = 100; SET GLOBAL innodb_fast_shutdown = 0")
         instance.stop()
-    # Whole on the disk before it has its name.
+    # Invariant: a folder with its final name is complete on disk.
     command("sync", "--file-system", fresh)
     fresh.rename(folder)
     return folder / "data"
 
 
 def check_loaded(workload, words, instance, log):
-    """End where the data is not what was asked for: every run would be of it."""
+    """Raise Failure if the loaded data is incomplete: every run would use it."""
     if workload.has_check:
         run_sysbench([*words, "check"], log, f"the check of the data that was loaded for {workload.name}")
     elif workload.script.is_relative_to(SYSBENCH_SCRIPTS) and workload.script.stem.startswith("oltp_"):
@@ -124,7 +125,7 @@ def check_loaded(workload, words, instance, log):
 
 
 def check_sysbenchs_own(workload, instance):
-    """All tables of sysbench's own scripts, with all rows and the secondary index, which is made last."""
+    """Check sysbench's own tables: all rows of all tables, and the secondary index, which sysbench creates last."""
     rows = int(workload.options.get("table_size", 10_000))
     index = "" if workload.options.get("create_secondary") in (False, "off", "false") else " FORCE INDEX (k_{0})"
     for table in range(1, int(workload.options.get("tables", 1)) + 1):
@@ -134,21 +135,21 @@ def check_sysbenchs_own(workload, instance):
 
 
 def analyze(instance):
-    """Make the statistics of a loaded database as good as they will be: no run has worse plans than another."""
+    """Compute the tables' statistics, so that no run has worse query plans than another."""
     tables = instance.sql(f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{DATABASE}'")
     for (table,) in tables:
         instance.sql(f"ANALYZE TABLE {DATABASE}.{table}")
 
 
 def copy(source, parent):
-    """A copy of a loaded data directory in parent, on the disk; its path."""
+    """Copy a loaded data directory into parent, sync it and return its path."""
     size = sum(path.stat().st_blocks * 512 for path in source.rglob("*") if path.is_file())
-    # What a run adds: its redo and binary logs and what it inserts.
+    # A run adds redo logs, binary logs and rows: 2 GiB.
     need_space(parent, size + (2 << 30), "a copy of the loaded data (on a file system of the plan's own: 'size')")
     data = parent / "data"
     if data.exists():
         shutil.rmtree(data)
-    # -T: never into a directory that is there.
+    # -T: never copy into an existing directory.
     command("cp", "-aT", "--reflink=auto", source, data)
     command("sync", "--file-system", parent)
     return data

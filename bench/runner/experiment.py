@@ -1,4 +1,4 @@
-"""Carries out a plan: run by run, each server on a copy of the same data directory, one after the other."""
+"""Runs a plan, one run after the other, each server on a copy of the same data directory."""
 
 import contextlib
 import dataclasses
@@ -39,26 +39,26 @@ from plan import check_arrivals
 from sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
-# For devices in memory: of this checkout alone.
+# The loop files of devices with in_memory are here, in temporary folders.
 MEMORY = Path("/dev/shm")
 TOOLS = (block_throttle, common)
 RESULTS = data.BENCH / "results"
 POLL_S = 0.25
 PROGRESS_S = 15
-# How long transactions that began within the window are waited for.
+# How long the runner waits at the end for transactions that began within the window.
 DRAIN_S = 30
-# How often a repetition is tried where the host takes more CPU time than the plan allows; the quietest is kept.
+# Attempts at a repetition while the steal exceeds the plan's limit. The attempt with the least steal counts.
 NOISE_ATTEMPTS = 3
-# What a run takes beside its window and the least warm-up, before one has shown it.
+# Estimated time of a run beside the window and the minimum warm-up, until a run has finished.
 GUESSED_OVERHEAD_S = 60
-# Upstream's counters of what a comparison is asked for, and that are off by default. Each server counts those it has.
+# InnoDB's counters that a comparison needs and that are off by default. Each server counts those that it has.
 MONITORS = ("log_on_file_space_waits", "log_writer_on_file_space_waits", "buffer_flush_sync",
             "buffer_flush_sync_total_pages")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One server under one workload on one device, once."""
+    """One server under one workload on one device, in one repetition."""
 
     device: object
     workload: object
@@ -71,7 +71,7 @@ class Run:
 
 
 def runs_of(plan):
-    """The runs in their order: servers alternate within each workload on each device."""
+    """The runs in order: servers alternate within each workload on each device."""
     return [
         Run(device.of_server(server), workload.of_server(server), repetition, server)
         for device in plan.devices
@@ -82,7 +82,7 @@ def runs_of(plan):
 
 
 def options_of(plan, run):
-    """The options of a run's server: the plan's, then the device's, then the workload's, then the server's own."""
+    """The options of a run's server. Later ones override: plan, device, workload, server."""
     return plan.options | run.device.server_options | run.workload.server_options | run.server.options
 
 
@@ -99,7 +99,7 @@ def matched(path, pattern):
 
 
 def environment():
-    """What a figure depends on and no plan says."""
+    """Return what figures depend on beside the plan."""
     git = ["git", "-c", "safe.directory=*", "-C", str(REPO)]
     return {
         "date": time.strftime("%Y-%m-%d %H:%M %z"),
@@ -118,7 +118,7 @@ def environment():
 
 
 def fork_state(top=REPO):
-    """Whether this checkout's server was built from the sources of its commit, as far as times of files say."""
+    """Whether this checkout's server is newer than its sources, by the times of the files."""
     program = top / "build/fork/release/runtime_output_directory/mysqld"
     if not program.exists():
         return "not built"
@@ -128,7 +128,7 @@ def fork_state(top=REPO):
 
 
 def disk_of(path):
-    """The disk whose counters are sampled; "" where the path is on none, as in memory."""
+    """The disk whose counters are sampled; "" if the path is on none, for example in memory."""
     try:
         return block_throttle.device_of(path)
     except Skip:
@@ -136,22 +136,22 @@ def disk_of(path):
 
 
 def mounted(device):
-    """A new file system for a device; gives the path where it is mounted while the context lasts."""
+    """A context that mounts a new file system for a device and gives its mount point."""
     return filesystem.mounted(device.filesystem, device.size, MEMORY if device.in_memory else WORK)
 
 
 def throttled(device, process_id, place):
-    """A context in which the device's limits hold for a process and what it has in place."""
+    """A context in which the device's limits apply to a process and to its files in place."""
     disk = filesystem.on_disk(place)
     if disk != place and block_throttle.version() == 2:
-        # Another process writes for it, and version 2 limits processes, not the disk.
+        # powercut_fs writes in place of the server, and version 2 limits processes, not the disk.
         raise Skip("powercut_fs is not throttled with control groups of version 2")
     return block_throttle.throttled(process_id, disk, device.limits, is_own_disk=place != WORK)
 
 
 def make_work():
-    """Make the folder that each run empties. One that has files is to be known to be for that, and what servers are
-    started on is to be ours alone."""
+    """Create the folder that each run empties. Refuse one with files that this tool did not make, and folders that
+    other users can write to, since servers start on their content."""
     marker = data.BENCH / "made-by-spillway"
     for path in (data.BENCH, WORK, data.LOADED):
         check_own(path)
@@ -163,7 +163,7 @@ def make_work():
 
 
 def empty(folder):
-    """Remove what is in a folder. The folder itself is what other commands wait for."""
+    """Remove the content of a folder. The folder itself stays, because other commands wait for its lock."""
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -179,9 +179,9 @@ class Experiment:
         self.runs = runs_of(plan)
         self.programs = {}
         self.stamps = None
-        # Whether the folder is known to be of this plan.
+        # Whether take_folder() found that the folder belongs to this plan.
         self.has_folder = False
-        # What this machine gives of each device, by its key: (a file system of its own, its limits).
+        # What this machine supports, by device key: (the file system is mounted, the limits apply).
         self.device_support = {}
 
     def path(self, run):
@@ -194,7 +194,7 @@ class Experiment:
         return json.loads((self.path(run) / "run.json").read_text())
 
     def execute(self):
-        """Do what is not done yet. What is done stays, whatever happens."""
+        """Do the unfinished runs. Finished runs stay, whatever happens."""
         if not shutil.which("sysbench"):
             raise Failure("sysbench is not installed: make packages")
         make_work()
@@ -210,11 +210,11 @@ class Experiment:
                 self.carry_out_repetition(repetition)
 
     def try_devices(self):
-        """Learn before anything is measured what this machine gives, so that all servers get the same."""
+        """Find out before the first measurement what this machine supports, so that all servers get the same."""
         unfinished = {run.device.key: run.device for run in self.runs if not self.finished(run)}
         for device in unfinished.values():
             with subprocess.Popen([*DIES_WITH_US, "sleep", "infinity"]) as anyone, contextlib.ExitStack() as stack:
-                # It is waited for when the stack has ended.
+                # The with statement waits for the process after the stack has killed it.
                 stack.callback(anyone.kill)
                 place, mounts, throttles = WORK, False, True
                 try:
@@ -231,7 +231,7 @@ class Experiment:
                 self.device_support[device.key] = mounts, throttles
 
     def try_options(self):
-        """End before anything is measured where a server does not know an option."""
+        """Fail before the first measurement if a server does not know one of its options."""
         tried = []
         for run in self.runs:
             tried_with = run.server.name, options_of(self.plan, run)
@@ -243,11 +243,11 @@ class Experiment:
                         instance.check_options(tried_with[1])
 
     def repetitions(self):
-        """The runs that are compared with one another, and so follow one another."""
+        """The runs in groups: the runs of a group are compared with each other and follow one another."""
         return [list(runs) for _, runs in itertools.groupby(self.runs, lambda run: run.name.rpartition(".")[0])]
 
     def carry_out_repetition(self, runs):
-        """Do a repetition, as a whole: a run that is done is of no use beside one that is done another day."""
+        """Do all runs of a repetition: a finished run cannot be compared with one of another day."""
         first = self.runs.index(runs[0]) + 1
         if all(self.finished(run) for run in runs):
             say(f"runs {first} to {first + len(runs) - 1} of {len(self.runs)} are done already")
@@ -277,7 +277,7 @@ class Experiment:
         self.discard(noisy)
 
     def discard(self, noisy):
-        """Leave the figures of noisy repetitions, if there are, where the report shows them."""
+        """Move the figures of noisy attempts to discarded.json, which the report shows."""
         if not noisy.exists():
             return
         path = self.folder / "discarded.json"
@@ -291,13 +291,13 @@ class Experiment:
         shutil.rmtree(noisy)
 
     def files_used(self):
-        """What a result depends on, beside the plan and the machine."""
+        """The files that a result depends on, beside the plan."""
         ours = {MEASURED, *Path(__file__).parent.glob("*.py"), *(Path(module.__file__) for module in TOOLS)}
         return sorted(ours | {server.mysqld for server in self.plan.servers} |
                       {workload.script for workload in self.plan.workloads})  # fmt: skip
 
     def check_unchanged(self):
-        """End the plan if a program or a script has been changed since it began."""
+        """End the plan if a program or a script has changed since the command began."""
         stamps = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in self.files_used()}
         if self.stamps is None:
             self.stamps = stamps
@@ -306,7 +306,7 @@ class Experiment:
             raise Failure(f"changed since this command began: {', '.join(changed)}; runs with it cannot be compared")
 
     def take_folder(self):
-        """Begin a folder of results, or go on in one that was begun with the same plan and the same programs."""
+        """Begin a folder of results, or resume one that was begun with the same plan and the same programs."""
         made_with = {
             "plan": sha256_of(self.plan.path),
             "devices": {device.name: dataclasses.asdict(device) for device in self.plan.devices},
@@ -318,7 +318,7 @@ class Experiment:
         }
         marker = self.folder / "made-with.json"
         if before := read_record(marker):
-            # Those whose runs are done were not tried.
+            # try_devices() skips a device whose runs are finished.
             made_with["given"] = before.get("given", {}) | made_with["given"]
             if before != made_with:
                 differs = ", ".join(key for key in made_with if before.get(key) != made_with[key])
@@ -336,8 +336,8 @@ class Experiment:
         write_whole(marker, json.dumps(made_with, indent=1))
 
     def seconds_left(self, warmup_s=None):
-        """What the runs from this one on may take, by what those before took; before one has been, as if each needed a
-        warm-up so long, or else the least."""
+        """Estimate the time of all unfinished runs from the finished ones. Before the first has finished, assume a
+        warm-up of warmup_s for each; None: the plan's minimum."""
         took = [(run, self.result(run)["took_s"]) for run in self.runs if self.finished(run)]
         guess = self.plan.measured_s + (warmup_s or self.plan.warmup_min_s) + GUESSED_OVERHEAD_S
 
@@ -353,7 +353,7 @@ class Experiment:
         say(f"[{self.number}/{len(self.runs)}] {run.name}: {text}; about {left / 60:.0f} min left")
 
     def arrivals(self, run):
-        """Arrivals a second, and those during bursts; of the reference's throughput where the plan says percentages."""
+        """Return arrivals per second outside of and during bursts. Percentages are of the first server's median."""
         workload = run.workload
         peak = 0
         if workload.of:
@@ -369,7 +369,7 @@ class Experiment:
         return arrivals, workload.burst_arrivals or peak * workload.burst_arrivals_pct / 100
 
     def run_one(self, run):
-        """One run, from a copy of the loaded data to run.json."""
+        """Do one run, from the copy of the loaded data to run.json."""
         program = self.programs[run.server.name]
         options = options_of(self.plan, run)
         loaded = data.loaded_for(run.workload, program.family, options)
@@ -394,7 +394,7 @@ class Experiment:
                            f"{found['figures']['worst_second_per_s']}")  # fmt: skip
 
     def fall_back(self, device, why):
-        """Go on without a device model if we were told to."""
+        """Continue without a device model if --without-device-models is given; otherwise fail."""
         if not self.without_device_models:
             raise Failure(f"{device.key}: {why}; to go on with the machine's own disk: --without-device-models")
         say(f"without a device model: {device.key}: {why}")
@@ -424,7 +424,7 @@ class Experiment:
             watch = Watch(self, run, instance, sampler, load)
             warmed = watch.warm_up(capacity)
             if burst_arrivals:
-                # As bench/measured.lua has it: a period begins where the clock is a multiple of it.
+                # As in bench/measured.lua, a period begins where the clock is a multiple of it.
                 period = run.workload.burst_period_s
                 watch.until(time.monotonic() // period * period + period, "waiting for the next period of bursts")
             begin = time.monotonic()
@@ -442,7 +442,7 @@ class Experiment:
             period = run.workload.burst_period_s, run.workload.burst_length_s
             bursts = (burst_arrivals, *period) if burst_arrivals else None
             due = [figures.due_between(arrivals, bursts, begin + i, begin + i + 1) for i in range(seconds)]
-            # Each client has its own arrivals, and one of them at least is on its way.
+            # Arrivals belong to a client: a client that is behind has at least one transaction under way.
             missing = sum(
                 max(1, round(figures.due_between(arrivals, bursts, max(last, begin), end) / run.workload.clients))
                 for last in behind
@@ -465,7 +465,7 @@ class Experiment:
             instance.sql(f"SET GLOBAL innodb_monitor_enable = '{name}'")
 
     def check(self, run, instance, folder):
-        """What the workload's own check says of the data that the load has left; None if it has none."""
+        """Run the workload's check on the data after the load. Return its output, or None if there is no check."""
         if not run.workload.has_check:
             return None
         log = folder / "check.log"
@@ -475,7 +475,7 @@ class Experiment:
 
 
 class Watch:
-    """Looks after a run while its load goes on."""
+    """Watches a run during its load."""
 
     def __init__(self, experiment, run, instance, sampler, load):
         self.experiment = experiment
@@ -487,7 +487,7 @@ class Watch:
         self.transactions = 0
 
     def poll(self, text):
-        """End the run if something that it needs has ended; say now and then how it goes."""
+        """Fail if the server, the load or the sampler has ended. Report the progress every PROGRESS_S seconds."""
         self.instance.check_alive()
         self.load.check_alive()
         if self.sampler.failure:
@@ -501,7 +501,7 @@ class Watch:
         time.sleep(POLL_S)
 
     def warm_up(self, capacity):
-        """Until the redo log has been written over so often that flushing is what it stays."""
+        """Wait until the redo log was written over warmup_redo_writes times, so that flushing is steady."""
         plan = self.experiment.plan
         begin = time.monotonic()
         first = redo_generated(self.sampler.latest())
@@ -518,8 +518,8 @@ class Watch:
             self.poll(f"{text}, {moment - time.monotonic():.0f} s")
 
     def drain(self, moment):
-        """Until every transaction that began before that time has ended, and there is a sample after it, or DRAIN_S are
-        over; those who were then still behind, as Load.behind() has them."""
+        """Wait until every transaction that began before that time has ended and a later sample exists, at most
+        DRAIN_S. Return the clients that are still behind, as Load.behind()."""
         while (behind := self.load.behind(moment)) or self.sampler.latest()["time"] <= moment:
             if time.monotonic() > moment + DRAIN_S:
                 break

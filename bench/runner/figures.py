@@ -1,6 +1,6 @@
-"""The arithmetic of the benchmarks: pure functions of what was recorded.
+"""The arithmetic of the benchmarks: pure functions of recorded data.
 
-Times are seconds of CLOCK_MONOTONIC, except in records, which hold microseconds. A window is [begin, begin + seconds).
+Times are seconds of CLOCK_MONOTONIC; records hold microseconds. A window is [begin, begin + seconds).
 """
 
 import math
@@ -9,20 +9,20 @@ import struct
 
 RECORD = struct.Struct("=QI12s")
 WAIT = struct.Struct("=d")
-# What users call a stall, of the mean (Small Datum's and Percona's plots of seconds): half, and next to nothing.
+# A second below these percentages of the mean counts as low or as a stall. Source: Small Datum's and Percona's plots.
 LOW_PCT = 50
 STALL_PCT = 10
 
 
 def read_records(data):
-    """The transactions of one client, as bench/measured.lua writes them: [(end_us, response_us, kind)]. A record that
-    is not whole, where the load was killed, is left out."""
+    """The transactions of one client: [(end_us, response_us, kind)]. bench/measured.lua writes the records. An
+    incomplete last record, left by a killed load, is dropped."""
     whole = len(data) - len(data) % RECORD.size
     return [(end, response, kind.rstrip(b"\0").decode()) for end, response, kind in RECORD.iter_unpack(data[:whole])]
 
 
 def per_second(times, begin, seconds):
-    """How many of the times are in each second of the window."""
+    """The number of times in each second of the window."""
     return [len(of) for of in by_second(times, times, begin, seconds)]
 
 
@@ -37,15 +37,15 @@ def by_second(times, values, begin, seconds):
 
 
 def percentile(ordered, pct):
-    """The smallest of the values, in ascending order, that pct percent of them do not exceed (nearest rank)."""
+    """The smallest of the values that pct percent of them do not exceed (nearest rank). ordered ascends."""
     if not ordered:
         return None
-    # Rounded, so that 99.9 % of 1000 is 999 and not a little more.
+    # Rounded, because 99.9 % of 1000 is slightly more than 999 in floating point.
     return ordered[max(1, math.ceil(round(pct * len(ordered) / 100, 6))) - 1]
 
 
 def longest_run(flags):
-    """The length of the longest sequence of true ones."""
+    """The length of the longest sequence of true flags."""
     longest = current = 0
     for flag in flags:
         current = current + 1 if flag else 0
@@ -54,8 +54,8 @@ def longest_run(flags):
 
 
 def stability(counts, due=None):
-    """What a series of counts for each second says of its steadiness. Each second is held against the mean; where due
-    says how many were due in each second, against that, or else the figures would be those of the bursts."""
+    """Return how steady a series of counts per second is. Each second is compared with the mean or, if due is given,
+    with the transactions due in it: otherwise bursts would decide the figures."""
     mean = statistics.fmean(counts)
     expected = due or [mean] * len(counts)
     low = [count < of * LOW_PCT / 100 for count, of in zip(counts, expected, strict=True)]
@@ -66,7 +66,7 @@ def stability(counts, due=None):
               for part in (slice(0, half), slice(half, None))]  # fmt: skip
     return {
         "mean_per_s": mean,
-        # Whether it still changes: a load that ages its data, a warm-up that was too short.
+        # Not near 1 if the rate still changes, because the load ages its data or the warm-up was too short.
         "second_half_over_first": halves[1] / halves[0] if halves[0] else None,
         "stddev_over_mean": statistics.pstdev(shares) / statistics.fmean(shares) if sum(shares) else None,
         "worst_second_per_s": min(counts),
@@ -80,7 +80,7 @@ def stability(counts, due=None):
 
 
 def longest_gap(times, begin, seconds):
-    """The longest time within the window in which nothing happened."""
+    """The longest time within the window without an event."""
     end = begin + seconds
     inside = sorted(time for time in times if begin <= time < end)
     edges = [begin, *inside, end]
@@ -88,8 +88,8 @@ def longest_gap(times, begin, seconds):
 
 
 def response_times(responses_us, missing=0):
-    """Percentiles; missing is how many others there were that took longer than any that is known. A percentile that is
-    among those is infinite."""
+    """Return percentiles. missing is the number of other transactions, which took longer than all known ones. A
+    percentile among those is infinite."""
     ordered = sorted(responses_us) + [math.inf] * missing
     if not ordered:
         return {}
@@ -98,14 +98,14 @@ def response_times(responses_us, missing=0):
 
 
 def due_between(arrivals, bursts, begin, end):
-    """How many transactions are due between two times, on average. bursts are None, or (rate, period, length) as
-    bench/measured.lua has them: that rate in the last length seconds before each multiple of period."""
+    """The average number of transactions due between two times. bursts is None or (rate, period, length), as in
+    bench/measured.lua: that rate in the last length seconds before each multiple of period."""
     if not bursts:
         return arrivals * (end - begin)
     rate, period, length = bursts
 
     def burst_seconds(until):
-        """The time within bursts from 0 to then."""
+        """The burst time from 0 to until."""
         return until // period * length + max(0, until % period - (period - length))
 
     in_bursts = burst_seconds(end) - burst_seconds(begin)
@@ -113,8 +113,7 @@ def due_between(arrivals, bursts, begin, end):
 
 
 def resample(times, values, grid):
-    """The values at the times of the grid, on the straight lines between samples, which come at irregular times; None
-    outside of them. times ascend, and so does the grid."""
+    """Interpolate values linearly at the times of the grid; None outside of the samples. times and grid ascend."""
     found = []
     i = 0
     for moment in grid:
@@ -131,7 +130,7 @@ def resample(times, values, grid):
 
 
 def differences(values):
-    """What was added from each value to the next; None where one of them is not known."""
+    """The growth from each value to the next; None if one of the two is unknown."""
     return [
         None if before is None or after is None else after - before
         for before, after in zip(values, values[1:], strict=False)
@@ -139,7 +138,7 @@ def differences(values):
 
 
 def spread(values):
-    """Median, least and greatest of the values that are known; None if none is."""
+    """Return median, minimum, maximum and number of the known values; None if no value is known."""
     known = sorted(value for value in values if value is not None)
     if not known:
         return None
@@ -147,12 +146,12 @@ def spread(values):
 
 
 def sign_test(above, count):
-    """How probable it is, if a ratio is as often above 1 as below it, that of so many no more, or no more than that
-    below, are above."""
+    """Two-sided sign test: the probability of a count at least this far from half, if a ratio is above 1 as often as
+    below."""
     fewer = min(above, count - above)
     return min(1, 2 * sum(math.comb(count, i) for i in range(fewer + 1)) / 2**count)
 
 
 def ratio(value, reference):
-    """None where one of both is not known, or the reference is 0, or longer than is known."""
+    """Return value / reference; None if one is unknown, or the reference is 0 or infinite (longer than known)."""
     return None if value is None or not reference or math.isinf(reference) else value / reference

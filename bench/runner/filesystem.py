@@ -1,4 +1,4 @@
-"""A file system of one's own in a file, on a loop device, for plans that ask for one."""
+"""File systems in files on loop devices, for plans that ask for one."""
 
 import contextlib
 import os
@@ -12,14 +12,14 @@ from common import BUILD, DIES_WITH_US, Failure, Skip
 from resources import temporary_folder
 
 UNMOUNT_SECONDS = 20
-# powercut/powercut_fs.cc: directFS, whose ioctl makes writes whole; here on an ext4 of its own.
+# directFS is powercut/powercut_fs.cc, here on an ext4. Its ioctl makes writes atomic.
 DIRECTFS = "directfs"
 DIRECTFS_PROGRAM = BUILD / "super/policy/powercut/powercut_fs"
-# The largest write that is whole: the largest page.
+# The largest atomic write: the largest page.
 DIRECTFS_ATOMIC_BYTES = 65536
 DIRECTFS_SECONDS = 20
-# How each kind is made and mounted. Nothing of it is initialised later, in the middle of a measurement, and the file
-# keeps its blocks: to discard them would be to make it sparse.
+# How each kind is created and mounted. No part is initialised later, during a measurement. The file keeps its blocks,
+# because nothing is discarded: a discard would make it sparse.
 EXT4 = ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]
 KINDS = {
     "ext4": (EXT4, "data=ordered"),
@@ -30,7 +30,7 @@ KINDS = {
 
 
 def command(*words):
-    """What a program says that has to succeed, and that ends with us."""
+    """Run a program that must succeed and that ends with this process. Return its output."""
     result = subprocess.run([*DIES_WITH_US, *words], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise Failure(f"{' '.join(map(str, words))}: {(result.stderr or result.stdout).strip()}")
@@ -38,20 +38,20 @@ def command(*words):
 
 
 def is_mounted(folder):
-    """Also where nothing answers any more, and os.path.ismount() would say no."""
+    """Return whether a folder is a mount point, also if its file system hangs and os.path.ismount() returns False."""
     path = os.path.realpath(folder)
     return any(line.split()[1] == path for line in Path("/proc/self/mounts").read_text().splitlines())
 
 
 def lift(loop):
-    """Take limits off a loop device, where this machine has such limits and lets us."""
+    """Remove the limits of a loop device, if this machine has such limits and permits it."""
     number = loop.stat().st_rdev
     with contextlib.suppress(Failure):
         block_throttle.lift(f"{os.major(number)}:{os.minor(number)}")
 
 
 def unmount(mount):
-    """A server that was killed just now still ends."""
+    """Unmount a file system. Try again for UNMOUNT_SECONDS: a server that was just killed may still be ending."""
     deadline = time.monotonic() + UNMOUNT_SECONDS
     while True:
         try:
@@ -65,8 +65,8 @@ def unmount(mount):
 
 @contextlib.contextmanager
 def mounted(kind, size, folder, *options):
-    """A new file system of that kind and size, in a file below folder; gives the path where it is mounted while the
-    context lasts. options are losetup's."""
+    """Create and mount a file system of this kind and size, in a file below folder, while the context lasts. Gives the
+    mount point. options are losetup's."""
     make, mount_options = KINDS[kind]
     if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
         raise Skip("mounting a file system on a loop device needs root and /dev/loop-control")
@@ -74,10 +74,10 @@ def mounted(kind, size, folder, *options):
         raise Failure(f"{make[0]} is not installed, or not in a folder of PATH, as /usr/sbin is: make packages")
     with temporary_folder(folder) as own:
         image, mount = own / "disk.img", own / "mount"
-        # With its blocks, so that it is the inner file system that is measured and not the growth of the outer file.
+        # Allocated, so that a run measures the inner file system and not the growth of the outer file.
         command("fallocate", "--length", size, image)
         device = command("losetup", "--find", "--show", "--direct-io=on", *options, image)
-        # Another tool's may have left some on it, with another file.
+        # Another tool may have left limits on the loop device when it used another file.
         lift(Path(device))
         command(*make, device)
         mount.mkdir()
@@ -88,7 +88,7 @@ def mounted(kind, size, folder, *options):
 
 @contextlib.contextmanager
 def directfs(folder, mount):
-    """Serve a folder of a mounted file system as directFS, while the context lasts; gives where."""
+    """Serve a folder of a mounted file system as directFS while the context lasts. Gives the mount point."""
     if not DIRECTFS_PROGRAM.exists():
         raise Failure(f"{DIRECTFS_PROGRAM} is not built: make check builds it")
     store, top = mount / "store", folder / DIRECTFS
@@ -113,5 +113,5 @@ def directfs(folder, mount):
 
 
 def on_disk(place):
-    """A path on the loop device, whatever serves what is in it."""
+    """A path on the loop device, also if powercut_fs serves place."""
     return place.parent / "mount" if place.name == DIRECTFS else place

@@ -1,4 +1,4 @@
-"""A server of the benchmarks: one data directory, served by any mysqld or mariadbd, and clients of it."""
+"""A server of the benchmarks, any mysqld or mariadbd on one data directory, and its clients."""
 
 import contextlib
 import dataclasses
@@ -18,14 +18,14 @@ START_SECONDS = 600
 STOP_SECONDS = 1800
 SQL_SECONDS = 600
 DATABASE = "bench"
-# Where folders of sockets are: a short path.
+# The folders of the sockets are here: a short path.
 PLACES = Path("/tmp")
-# Options that say how a data directory is laid out: it is initialised with them.
+# Options that define the layout of a data directory. The server is initialised with them.
 INITIAL_OPTIONS = (
     "innodb_page_size", "innodb_data_file_path", "innodb_undo_directory", "innodb_undo_tablespaces",
     "innodb_log_group_home_dir", "lower_case_table_names",
 )  # fmt: skip
-# Variables that say how durable a server is, and how it writes.
+# Variables that define how durable a server is, and how it writes.
 SETTINGS = (
     "log_bin", "sync_binlog", "innodb_flush_log_at_trx_commit", "innodb_doublewrite", "innodb_flush_method",
     "innodb_use_native_aio", "innodb_page_size", "innodb_buffer_pool_size", "innodb_io_capacity",
@@ -37,7 +37,7 @@ HOW_TO_GET = {"mariadbd": "apt install mariadb-server-core mariadb-client-core, 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A server's program, and what tells it from another."""
+    """A server's program and its identity."""
 
     path: Path
     vendor: str
@@ -54,12 +54,12 @@ class Program:
 
     @property
     def family(self):
-        """Programs of one family serve each other's data directories. Releases of 8.0 do so upwards only."""
+        """Programs of one family can use each other's data directories. 8.0 releases cannot: they only upgrade."""
         alike = self.release if self.release[:2] == (8, 0) else self.release[:2]
         return f"{self.vendor}-{'.'.join(map(str, alike))}"
 
     def companion(self, *names):
-        """A program that comes with the server: beside it, in its installation, or in the path."""
+        """A program that comes with the server: beside it, in its installation, or in PATH."""
         folders = (self.path.parent, self.path.parent.parent / "bin", self.path.parent.parent / "scripts")
         for name in names:
             for folder in folders:
@@ -72,7 +72,7 @@ class Program:
 
 
 def identify(path):
-    """What a server's program is."""
+    """A server's program with its vendor, version and checksum."""
     if not path.exists():
         raise Failure(f"there is no server {path}; {HOW_TO_GET.get(path.name, HOW_TO_BUILD)}")
     result = subprocess.run([path, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
@@ -84,7 +84,7 @@ def identify(path):
 
 
 class Session:
-    """A client that stays connected. One thread at a time uses it."""
+    """A client that stays connected. Only one thread at a time may use it."""
 
     END = "end of the answer"
 
@@ -95,8 +95,8 @@ class Session:
         )  # fmt: skip
 
     def query(self, text):
-        """The rows of the statements, each a list of strings. An error ends the client; so does SQL_SECONDS without an
-        answer."""
+        """Execute statements. Return their rows, each a list of strings. An error ends the client, and so does
+        SQL_SECONDS without an answer."""
         rows = []
         timer = threading.Timer(SQL_SECONDS, self.process.kill)
         timer.start()
@@ -124,11 +124,11 @@ class Session:
 
 
 class Instance:
-    """A server that runs while the context lasts, without TCP. The data directory is the caller's."""
+    """A server that runs while the context lasts, without TCP. The caller owns the data directory."""
 
     def __init__(self, program, data, folder, start_seconds=START_SECONDS):
-        """folder takes the configuration and the error log; start_seconds is how long a start, and what it waits for
-        after that, may take."""
+        """folder takes the configuration and the error log. start_seconds is the time limit of a start and of the waits
+        after it."""
         self.program = program
         self.data = data
         self.folder = folder
@@ -140,8 +140,8 @@ class Instance:
         self.place = None
 
     def __enter__(self):
-        # The path of a socket has at most 107 bytes. Other users cannot enter the folder: who reaches the socket can
-        # be the server's root, which has no password, and can have the server write files.
+        # A socket's path has at most 107 bytes. Other users cannot enter the folder: a user who reaches the socket can
+        # connect as the server's root, which has no password, and can make the server write files.
         self.holds_place = contextlib.ExitStack()
         self.place = self.holds_place.enter_context(temporary_folder(PLACES))
         self.socket = self.place / "s"
@@ -154,7 +154,7 @@ class Instance:
         self.holds_place.close()
 
     def configure(self, options):
-        """Write the configuration: options, after what every server here has."""
+        """Write the configuration: the settings of every server here, then options."""
         settings = {"user": "root"} if os.geteuid() == 0 else {}
         settings |= {
             "datadir": self.data, "socket": self.socket, "skip_networking": 1, "pid_file": self.place / "pid",
@@ -165,13 +165,13 @@ class Instance:
             settings["lc_messages_dir"] = messages
         if not self.program.is_mariadb:
             settings["loose_mysqlx"] = 0
-        # As text of my.cnf, where a truth value is a number.
+        # In my.cnf a truth value is a number.
         settings |= {name: int(value) if isinstance(value, bool) else value for name, value in options.items()}
         lines = [f"{name} = {value}\n" for name, value in settings.items()]
         self.config.write_text("[mysqld]\n" + "".join(lines))
 
     def initialise(self, options):
-        """Make a new data directory."""
+        """Create a new data directory."""
         self.configure({name: value for name, value in options.items() if name in INITIAL_OPTIONS})
         if self.program.is_mariadb:
             command = [
@@ -207,7 +207,7 @@ class Instance:
             raise Failure(f"{self.program.path} ended {how}; {self.log} says:\n{self.errors()}")
 
     def stop(self):
-        """A clean shutdown."""
+        """Shut the server down cleanly."""
         self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(STOP_SECONDS)
@@ -217,8 +217,8 @@ class Instance:
             raise Failure(f"{self.program.path} ended with status {status}; {self.log} says:\n{self.errors()}")
 
     def check_options(self, options):
-        """End where the server does not know an option, without starting it. MariaDB cannot be asked so, nor can MySQL
-        before 8.0.16."""
+        """Fail if the server does not know an option, without a start. MariaDB and MySQL before 8.0.16 cannot check
+        options in this way."""
         if self.program.is_mariadb or self.program.release < (8, 0, 16):
             return
         self.configure(options)
@@ -230,7 +230,7 @@ class Instance:
             raise Failure(f"{self.program.path} does not take its options: {output}")
 
     def settings(self):
-        """What a comparison depends on and is asked for first, by the names that this server has."""
+        """The variables that a comparison depends on most, by the names that this server has."""
         names = ", ".join(f"'{name}'" for name in SETTINGS)
         return dict(self.sql(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})"))
 
@@ -248,7 +248,7 @@ class Instance:
 
     @contextlib.contextmanager
     def one_client(self):
-        """While this lasts sql() uses one client: to start a client takes longer than most statements."""
+        """Let sql() use one client while the context lasts: a client's start takes longer than most statements."""
         self.kept = self.session()
         try:
             yield
@@ -257,7 +257,7 @@ class Instance:
             self.kept = None
 
     def sql(self, text):
-        """The rows of statements, each a list of strings."""
+        """Execute statements. Return their rows, each a list of strings."""
         if self.kept:
             try:
                 return self.kept.query(text.strip().removesuffix(";"))
@@ -278,7 +278,7 @@ class Instance:
         return self.sql(text)[0][0]
 
     def redo_capacity_bytes(self):
-        """The size of the redo log, by the names that it has had."""
+        """The size of the redo log. The variables differ between versions."""
         found = dict(self.sql("SHOW GLOBAL VARIABLES LIKE 'innodb%log%'"))
         if "innodb_redo_log_capacity" in found:
             return int(found["innodb_redo_log_capacity"])
@@ -293,7 +293,7 @@ class Instance:
             time.sleep(0.2)
 
     def wait_until_ready(self):
-        """Until the buffer pool is filled as it was at shutdown, and the redo log has its capacity."""
+        """Wait until the server has loaded its buffer pool and the redo log has its capacity."""
 
         def pool_is_loaded():
             status = self.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_load_status'")[0][1]
@@ -304,13 +304,13 @@ class Instance:
         self.wait_until_redo_is_resized()
 
     def resize_redo(self, size):
-        """Give the redo log another size, where that goes while the server runs."""
+        """Resize the redo log, if the server can do that online."""
         if self.sql("SHOW GLOBAL VARIABLES LIKE 'innodb_redo_log_capacity'"):
             self.sql(f"SET GLOBAL innodb_redo_log_capacity = {size}")
             self.wait_until_redo_is_resized()
 
     def wait_until_redo_is_resized(self):
-        """A server whose redo log has another size only from its start on has nothing to wait for."""
+        """Wait until the redo log has its capacity. A server that resizes only at startup has nothing to wait for."""
         capacity = self.redo_capacity_bytes()
 
         def is_resized():

@@ -1,5 +1,5 @@
-"""Kept results: bench/results/PLAN/DEVICE.json, a list of what was measured for that plan on that device, the oldest
-first. Each part has its plan, environment (machine, commit, date), comparisons and runs."""
+"""Kept results: bench/results/PLAN/DEVICE.json is a list of the results of that plan on that device, the oldest first.
+Each part has its plan, environment (machine, commit, date), comparisons and runs."""
 
 import json
 
@@ -18,7 +18,7 @@ def read(file):
 
 
 def keep(result, plan):
-    """Take a result over. A part whose servers and workloads are all in the new one goes."""
+    """Add a result. It replaces each older part whose servers and workloads are all in it."""
     for device, description in result["devices"].items():
         runs = [run for run in result["runs"] if run["device"] == device]
         if not runs:
@@ -41,7 +41,7 @@ def measured(part):
 
 
 def ratios(part):
-    """Of each workload: the ratio of transactions of each server to the first, in words."""
+    """Yield for each workload, as text, the ratio of transactions of each server to the first."""
     for one in part["comparisons"]:
         of_servers = one["figures"]["transactions"]
         found = [f"{server} {of['ratio']['median']:.2f}" for server, of in of_servers.items() if of["ratio"]]
@@ -50,7 +50,7 @@ def ratios(part):
 
 
 def index():
-    """The page of bench/results, made from what is there."""
+    """The page of bench/results, made from the kept results."""
     rows = []
     for file in files():
         for part in read(file):

@@ -11,7 +11,7 @@ MEASURED = REPO / "bench/measured.lua"
 
 
 class Load:
-    """It runs while the context lasts."""
+    """The load runs while the context lasts."""
 
     def __init__(self, run, instance, folder, arrivals, burst_arrivals):
         self.clients = run.workload.clients
@@ -43,20 +43,20 @@ class Load:
             raise Failure(f"sysbench ended with status {status}; {self.log}:\n{data.last_lines(self.log)}")
 
     def files(self):
-        """One for each client."""
+        """The record files, one per client."""
         return [path for path in self.records.iterdir() if path != self.waits]
 
     def transactions(self):
-        """How many have ended since the begin."""
+        """The number of transactions that have ended since the load began."""
         return sum(path.stat().st_size for path in self.files()) // figures.RECORD.size
 
     def behind(self, moment):
-        """The clients that have not yet ended one that began, or was due, after that time, and do not wait of their own
-        will until then: those may have one from before on their way, or waiting. Of each, when the last one began, or
-        was due, that it has ended; 0 if there is none."""
+        """The clients that may have a transaction from before moment under way: for each, when its last ended
+        transaction began or was due; 0 if none has ended. A client is not behind if it has ended a transaction that
+        began or was due after moment, or if its own wait ends after moment."""
         last = [last_begin_s(path) for path in self.files()
                 if max(last_begin_s(path), waits_until_s(self.waits / path.name)) <= moment]  # fmt: skip
-        # Those that have not begun to write.
+        # Clients that have no file yet.
         return last + [0] * (self.clients - len(self.files()))
 
     def all_records(self):
@@ -64,7 +64,7 @@ class Load:
 
 
 def last_begin_s(path):
-    """When the last transaction that a client has ended began, or was due; 0 if none has ended."""
+    """Return when the last transaction that a client has ended began or was due; 0 if none has ended."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         whole = size - size % figures.RECORD.size
@@ -76,11 +76,11 @@ def last_begin_s(path):
 
 
 def waits_until_s(path):
-    """Until when a client waits before its next transaction; 0 if it has never waited."""
+    """The time until which a client waits before its next transaction; 0 if it has never waited."""
     content = path.read_bytes() if path.exists() else b""
     return figures.WAIT.unpack(content)[0] if len(content) == figures.WAIT.size else 0
 
 
 def script_for_lua(script):
-    """As bench/measured.lua takes it: sysbench's own scripts by name, since they belong to its search path."""
+    """The script as bench/measured.lua takes it: sysbench's own by name, as they are in its search path."""
     return script.stem if script.is_relative_to(SYSBENCH_SCRIPTS) else str(script)

@@ -12,19 +12,19 @@ from filesystem import KINDS
 
 WORKLOADS = REPO / "bench/workloads"
 DEVICES = REPO / "bench/devices.toml"
-# Where Debian's package has them.
+# The servers that a plan calls "fork" and "stock": this checkout's builds.
 BUILT = {
     "fork": BUILD / "fork/release/runtime_output_directory/mysqld",
     "stock": BUILD / "stock/release/runtime_output_directory/mysqld",
 }
 NUMBER = (int, float)
-# With more, throughput was seen to follow the host and not the server; at 10, two of three repetitions were done again
-# on a busy host.
+# Source: measured. With more steal, throughput follows the host and not the server. With a limit of 10, two of three
+# repetitions were repeated on a busy host.
 DEFAULT_MAX_STEAL_PCT = 20
-# With fewer a second, a client could have none due for as long as transactions are waited for at the end.
+# Arrivals per second. With fewer, a client might have none due while the runner waits for transactions at the end.
 LEAST_ARRIVALS_OF_A_CLIENT = 0.5
-# Options of every sysbench script that are the runner's: how long, how many clients, which server. Response times would
-# not hold what a transaction waits for its turn by sysbench's own rate.
+# Options of every sysbench script that the runner sets: duration, clients, server. Sysbench's own rate is refused,
+# because response times would not include the wait in sysbench's queue.
 RUNNERS_SYSBENCH_OPTIONS = (
     "threads", "num_threads", "events", "max_requests", "time", "max_time", "warmup_time", "forced_shutdown", "rate",
     "tx_rate", "report_interval", "report_checkpoints", "config_file", "records", "arrivals", "burst_arrivals",
@@ -33,9 +33,9 @@ RUNNERS_SYSBENCH_OPTIONS = (
 )  # fmt: skip
 FILE_SIZE = re.compile(r"[1-9]\d*[KMGT]?")
 HINTS = {"rate": "; see the workload's 'arrivals'", "threads": "; see the workload's 'clients'"}
-# At the begin of a value, or of a part of it as in innodb_data_file_path.
+# Matches at the begin of a value, or of a part of it as in innodb_data_file_path.
 PATH_OUTSIDE = re.compile(r"(^|[:;])\s*(/|\.\.)")
-# What an Instance sets itself.
+# Options that Instance sets.
 RUNNERS_OPTIONS = ("user", "datadir", "socket", "skip_networking", "port", "bind_address", "pid_file", "log_error",
                    "mysqlx", "lc_messages_dir")  # fmt: skip
 
@@ -45,9 +45,9 @@ class Server:
     name: str
     mysqld: Path
     options: dict
-    # Of the script, where a server's tables are to be others.
+    # Options of the script, if this server's tables differ.
     workload_options: dict
-    # In place of the device's; "": the device's.
+    # Replaces the device's; "" keeps it.
     filesystem: str
 
 
@@ -68,7 +68,7 @@ class Workload:
     age_transactions: int
 
     def of_server(self, server):
-        """As it is for a server."""
+        """The workload with this server's options of the script."""
         return dataclasses.replace(self, options=self.options | server.workload_options)
 
     @property
@@ -77,7 +77,7 @@ class Workload:
 
     @property
     def has_check(self):
-        """Whether the script has a command that checks what the load has left."""
+        """Whether the script has a command that checks the data after the load."""
         return "check = {" in self.script.read_text()
 
 
@@ -92,12 +92,12 @@ class Device:
     description: str
 
     def of_server(self, server):
-        """As it is for a server."""
+        """The device with this server's file system."""
         return dataclasses.replace(self, filesystem=server.filesystem or self.filesystem)
 
     @property
     def key(self):
-        """A name that tells it from the same device with another file system."""
+        """The name with the file system, which distinguishes the same device with different file systems."""
         return f"{self.name} {self.filesystem}".strip()
 
 
@@ -119,7 +119,7 @@ class Plan:
 
 
 class Table:
-    """A table of a plan, read key by key; what is left over is a mistake."""
+    """A table of a plan, read key by key. Keys that remain are mistakes."""
 
     def __init__(self, path, name, values):
         if not isinstance(values, dict):
@@ -133,7 +133,7 @@ class Table:
         return Failure(f"{self.path}: {where}{text}")
 
     def take(self, key, types, default=None, least=None, most=None):
-        """The value of a key; without a default it has to be there."""
+        """Take the value of a key. A key without a default is mandatory."""
         if key not in self.values:
             if default is None:
                 raise self.wrong(f"'{key}' is missing")
@@ -149,7 +149,7 @@ class Table:
         return value
 
     def take_options(self, key, runners):
-        """Options of a program: names to strings, numbers or truth values; runners are those that the runner sets."""
+        """Take options of a program: names to strings, numbers or truth values. Refuse those in runners."""
         options = {name.replace("-", "_"): value for name, value in self.take(key, dict, {}).items()}
         for name, value in options.items():
             if not isinstance(value, (str, int, float, bool)):
@@ -159,7 +159,7 @@ class Table:
         return options
 
     def take_server_options(self, key):
-        """Options of a server. It keeps to its own data directory, which is a new one for each run."""
+        """Take options of a server. Refuse paths outside of its data directory, which is new for each run."""
         options = self.take_options(key, RUNNERS_OPTIONS)
         for name, value in options.items():
             if PATH_OUTSIDE.search(str(value)):
@@ -189,7 +189,7 @@ def find_server(text):
 
 
 def find_script(text):
-    """A name is one of ours or one of sysbench's; what has a / is a file's path, from the checkout's top."""
+    """Find a script: a name is one of ours or of sysbench's, a text with / is a path from the checkout's top."""
     if "/" in text:
         return REPO / text
     ours = WORKLOADS / f"{text}.lua"
@@ -256,7 +256,7 @@ def read_limits(table):
 
 
 def check_arrivals(where, clients, arrivals):
-    """A Failure where a client could have no transaction due for so long that it looks as if it were behind."""
+    """Raise Failure if a client would have no transaction due for so long that it looks as if it were behind."""
     if 0 < arrivals < LEAST_ARRIVALS_OF_A_CLIENT * clients:
         most = int(arrivals / LEAST_ARRIVALS_OF_A_CLIENT) or 1
         raise Failure(f"{where}: {arrivals:.1f} transactions/s are too few for {clients} clients; take {most}")
@@ -297,7 +297,7 @@ def load(path):
 
 
 def read_plan(path):
-    """The plan in a file; a mistake in it is a Failure that names the place."""
+    """Read the plan in a file. A mistake raises a Failure that names its place."""
     top = Table(path, "", load(path))
     run = Table(path, "run", top.take("run", dict))
     models = device_models()

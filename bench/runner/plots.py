@@ -1,4 +1,4 @@
-"""The plots of a comparison, as PNG files."""
+"""The plots of a comparison as PNG files, and README.md's picture as SVG."""
 
 import io
 import itertools
@@ -14,17 +14,17 @@ from PIL import Image
 
 PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("max_ms", "longest"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-# What is kept of them beside greys: the colour, and lighter ones for lines that are pale, and for edges.
+# Tints of each server's colour in the palette: the colour, paler lines, and edges.
 SHARES_KEPT = (1, 0.75, 0.5, 0.3)
 GREYS_KEPT = (255, 238, 200, 150, 100, 50, 0)
-# Of the warm-up, how much the plots show.
+# Seconds of the warm-up that the plots show.
 SHOWN_WARMUP_S = 60
 SMOOTHED_S = 5
 THROUGHPUT = "transactions"
 
 
 def save(figure, path, n_servers):
-    """As PNG of few colours: lines need no more, and the page that holds all plots stays small."""
+    """Save as PNG with few colours: lines need no more, and the page that holds all plots stays small."""
     figure.savefig(path, dpi=85)
     pyplot.close(figure)
     kept = [value for grey in GREYS_KEPT for value in (grey, grey, grey)]
@@ -38,14 +38,14 @@ def save(figure, path, n_servers):
 
 
 def for_page(path):
-    """A plot as WebP, which is smaller than PNG, and the same."""
+    """A plot as lossless WebP, which is smaller than PNG."""
     with Image.open(path) as image, io.BytesIO() as file:
         image.convert("RGB").save(file, "WEBP", lossless=True, quality=100, method=6)
         return file.getvalue()
 
 
 def shown_repetition(by_server):
-    """The one in which the first server's throughput was its median, or just below it."""
+    """The repetition in which the first server's throughput was its median, or just below it."""
     ordered = sorted(next(iter(by_server.values())), key=lambda run: run["figures"]["mean_per_s"])
     return ordered[(len(ordered) - 1) // 2]["repetition"]
 
@@ -58,14 +58,14 @@ def draw_line(axes, run, name, scale, **look):
 
 
 def smoothed(values):
-    """Means of SMOOTHED_S seconds around each: what two lines that both jump can be told apart by."""
+    """The mean of SMOOTHED_S seconds around each value, so that two fluctuating lines can be told apart."""
     half = SMOOTHED_S // 2
     parts = [values[max(0, i - half) : i + half + 1] for i in range(len(values))]
     return [sum(part) / len(part) for part in parts]
 
 
 def draw(axes, runs, shown, name, scale, colour, server):
-    """One server's line of a panel, of the repetition that is shown; of the others the means of throughput, pale."""
+    """Draw one server's line in a panel, of the repetition shown. For throughput add the others' means, pale."""
     chosen = next((run for run in runs if run["repetition"] == shown), runs[0])
     if name != THROUGHPUT:
         draw_line(axes, chosen, name, scale, color=colour, linewidth=1.3)
@@ -104,7 +104,7 @@ def timeline(path, title, by_server):
         if left < 0:
             axes.axvspan(left, 0, color="#eeeeee", zorder=0)
             axes.set_xlim(left=left)
-    # Below the plots, where it hides no line.
+    # The legend is below the plots, where it hides no line.
     all_axes[-1].legend(*all_axes[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, -0.45),
                         ncols=len(by_server), frameon=False)  # fmt: skip
     explained = f"repetition {shown}, thick: mean of {SMOOTHED_S} s; pale: that of the others; grey: warm-up"
@@ -114,7 +114,7 @@ def timeline(path, title, by_server):
 
 
 def throughput(path, title, by_label):
-    """One panel, as SVG: transactions per second of one run of each server. The same bytes for the same runs."""
+    """Draw one panel as SVG: the transactions per second of one run of each server. Same runs, same bytes."""
     matplotlib.rcParams["svg.hashsalt"] = title
     figure, axes = pyplot.subplots(figsize=(8, 2.8), constrained_layout=True)
     for (label, run), colour in zip(by_label.items(), itertools.cycle(COLOURS), strict=False):
@@ -139,7 +139,7 @@ def percentiles(path, title, by_server):
         places, medians, below, above = [], [], [], []
         for place, (key, _) in enumerate(PERCENTILES):
             spread = figures.spread(comparison.values(runs, key))
-            # What took longer than is known has no place.
+            # A response time that is only known to be longer has no place.
             if spread and math.isfinite(spread["max"]):
                 places.append(place + (i - (len(by_server) - 1) / 2) * shift)
                 medians.append(spread["median"])

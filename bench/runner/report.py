@@ -1,4 +1,4 @@
-"""The report of a folder of results: one HTML page that holds its plots, the plots as PNG files, one JSON file."""
+"""The report of a folder of results: one HTML page with its plots, the plots as PNG files, one JSON file."""
 
 import base64
 import html
@@ -14,7 +14,7 @@ import plots
 from common import Failure, say
 from plan import DEFAULT_MAX_STEAL_PCT
 
-# Key of a figure, what it is called, its unit, which way is better, digits that are shown, what values are divided by.
+# Key of a figure, name, unit, which direction is better, decimal places, divisor.
 FIGURES = (
     ("mean_per_s", "transactions", "1/s", "more", 0, 1),
     ("new_orders_per_min", "new-order transactions (NOTPM, the 1 % that roll back included)", "1/min", "more", 0, 1),
@@ -57,15 +57,15 @@ FIGURES = (
     ("cpu_of_others_pct", "CPU time of neither server nor load: others, kernel, interrupts", "%", "", 1, 1),
     ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),
 )  # fmt: skip
-# With fewer, one that was always ahead would be so by chance once in 16 or more.
+# With fewer pairs, a result in one direction only has a probability of 1/16 or more between equal servers.
 SIGN_TEST_PAIRS = 6
-# What the table at the top shows.
+# The figures in the table at the top.
 GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
-# With more, throughput was seen to follow the host and not the server.
+# Source: measured. With more steal, throughput follows the host and not the server.
 NOISY_STEAL_PCT = 10
 LIMIT_UNITS = {"read_iops": "reads/s", "read_bytes_per_s": "bytes/s read", "write_iops": "writes/s",
                "write_bytes_per_s": "bytes/s written"}  # fmt: skip
-# What an absolute path has before its last name.
+# The part of an absolute path before its last name.
 PLACE = re.compile(r"^/.*/")
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -77,7 +77,7 @@ td:first-child, th:first-child { text-align: left } th { background: #f3f3f3 } i
 
 
 def number(value, digits, divisor=1):
-    """As text. None is not known, and infinite what is only known to be more than the others."""
+    """Format a number. None is "not known"; infinite is only known to be longer than the others."""
     if value is None:
         return "not known"
     return f"{value / divisor:,.{digits}f}" if math.isfinite(value) else "longer than known"
@@ -88,7 +88,7 @@ def pale(text):
 
 
 def with_spread(spread, digits, divisor=1, of=0):
-    """The median, the least and the greatest; of how many, where it is not known of all."""
+    """Format the median with minimum and maximum, and note how many of the values are unknown."""
     notes = []
     if spread["of"] > 1:
         notes.append(f"{number(spread['min'], digits, divisor)} to {number(spread['max'], digits, divisor)}")
@@ -98,7 +98,7 @@ def with_spread(spread, digits, divisor=1, of=0):
 
 
 def table(head, rows):
-    """Of cells that are HTML."""
+    """An HTML table. The cells are HTML."""
 
     def line(tag, cells):
         return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
@@ -107,7 +107,7 @@ def table(head, rows):
 
 
 def noise_text(spread):
-    """How far the reference's own repetitions lie from their median."""
+    """The spread of the reference's own repetitions around their median."""
     if not spread or spread["of"] < 2 or not spread["median"] or math.isinf(spread["max"]):
         return ""
     return pale(f"{spread['min'] / spread['median']:.2f} to {spread['max'] / spread['median']:.2f}")
@@ -122,7 +122,7 @@ def ratio_text(of_servers, reference, server):
 
 
 def figure_rows(compared, repetitions, keys=None):
-    """A row for each figure; repetitions are {server: how many}, keys those wanted, if not all."""
+    """A row for each figure. repetitions is {server: number of runs}; keys selects figures."""
     reference, *others = repetitions
     rows = []
     for key, name, unit, better, digits, divisor in FIGURES:
@@ -153,7 +153,7 @@ def count_repetitions(by_server):
 
 
 def glance_table(compared, servers):
-    """The figures that a reader wants first, of all workloads and devices."""
+    """The figures that a reader wants first, for all workloads and devices."""
     rows = []
     for device, workload, by_server, found in compared:
         repetitions = dict.fromkeys(servers, 0) | count_repetitions(by_server)
@@ -164,7 +164,7 @@ def glance_table(compared, servers):
 
 
 def repetition_table(by_server):
-    """Throughput of each run, in the order in which they ran."""
+    """The throughput of each run, in the order of the runs."""
     reference, *others = by_server
     means = {server: {run["repetition"]: run["figures"]["mean_per_s"] for run in runs}
              for server, runs in by_server.items()}  # fmt: skip
@@ -181,7 +181,7 @@ def repetition_table(by_server):
 
 
 def stall_table(by_server):
-    """Stalls by kind: the median of the repetitions, of servers that count them."""
+    """The stalls by kind, the median of the repetitions, for the servers that count stalls."""
     counting = {server: [run["figures"]["stalls"] for run in runs] for server, runs in by_server.items()
                 if all(run["figures"]["stalls"] for run in runs)}  # fmt: skip
     if not counting:
@@ -199,7 +199,7 @@ def stall_table(by_server):
 
 
 def kind_table(by_server):
-    """Response times of the kinds of transactions, where there is more than one."""
+    """The response times by kind of transaction, if there is more than one kind."""
     kinds = sorted({kind for runs in by_server.values() for run in runs for kind in run["figures"]["by_kind"]})
     if len(kinds) < 2:
         return ""
@@ -220,14 +220,14 @@ def image(path, text):
 
 
 def durability(settings):
-    """What a server does so that a commit, or a page, is not lost."""
+    """The settings with which a server protects commits and pages."""
     binlog = f"sync_binlog={settings['sync_binlog']}" if settings["log_bin"] == "ON" else "no binary log"
     names = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite")
     return ", ".join([*(f"{name}={settings[name]}" for name in names), binlog])
 
 
 def notes(by_server, filesystem):
-    """What a reader has to know of these runs before the figures."""
+    """Return what a reader has to know about these runs before the figures."""
     found = []
     for server, runs in by_server.items():
         for run in runs:
@@ -237,7 +237,7 @@ def notes(by_server, filesystem):
                              "before it was counted")  # fmt: skip
             if not run["is_throttled"]:
                 found.append(f"{which}: the device was not held to its model")
-            # Older results have none of a run's own.
+            # Older results have no file system per run.
             its_own = run.get("filesystem", filesystem)
             if its_own and not run["is_mounted"]:
                 found.append(f"{which}: on the machine's own file system")
@@ -257,7 +257,7 @@ def notes(by_server, filesystem):
 
 
 def facts(by_server):
-    """One line for each server: what was run, and how it was warmed up."""
+    """Return one line for each server: its program, runs and warm-up."""
     lines = []
     for server, runs in by_server.items():
         warmups = figures.spread([run["warmup_s"] for run in runs])
@@ -276,7 +276,7 @@ def facts(by_server):
 
 
 def option_table(by_server, key, title):
-    """Names and values of each server, without the places of this machine."""
+    """The names and values of options for each server. read_run() has removed this machine's paths."""
     options = [runs[0][key] for runs in by_server.values()]
     names = sorted({name for own in options for name in own})
     rows = [[html.escape(str(text)) for text in (name, *(own.get(name, "") for own in options))] for name in names]
@@ -302,7 +302,7 @@ def section(folder, device, workload, by_server, compared):
 
 
 def limits_text(device):
-    """A device's limits and file system, in words."""
+    """A device's limits and file system as text."""
     limits = [f"{value:,} {LIMIT_UNITS[name]}" for name, value in device["limits"].items() if value]
     text = ": ".join(part for part in (device["description"], ", ".join(limits)) if part)
     where = " in memory" if device["in_memory"] else ""
@@ -310,7 +310,7 @@ def limits_text(device):
 
 
 def rounded(value, digits):
-    """For the JSON file: more digits tell more than was measured, and JSON has nothing infinite."""
+    """Round for the JSON file: more digits would pretend a precision, and JSON has no infinity."""
     if isinstance(value, float):
         short = float(f"{value:.{digits}g}") if math.isfinite(value) else None
         return int(short) if short is not None and short.is_integer() else short
@@ -320,7 +320,7 @@ def rounded(value, digits):
 
 
 def without_zeros(run):
-    """A run with those counters only that moved."""
+    """A run with only those counters that moved."""
     moved = {name: value for name, value in run["figures"]["counters_added"].items() if value}
     return run | {"figures": run["figures"] | {"counters_added": moved}}
 
@@ -330,14 +330,14 @@ def read_json(path):
 
 
 def read_run(path):
-    """What run.json has, and the my.cnf beside it without the places of this machine."""
+    """Read run.json and the my.cnf beside it, without this machine's paths."""
     lines = (path.parent / "my.cnf").read_text().splitlines()
     settings = dict(line.split(" = ", 1) for line in lines if " = " in line)
     return read_json(path) | {"my_cnf": {name: PLACE.sub("…/", value) for name, value in settings.items()}}
 
 
 def discarded_table(discarded):
-    """Runs that were done again because the host took too much CPU time, so that none is hidden."""
+    """The runs that were repeated because of steal, so that none is hidden."""
     if not discarded:
         return ""
     rows = [[run["run"], number(run["mean_per_s"], 0), number(run["cpu_steal_pct"], 1)] for run in discarded]
@@ -347,7 +347,7 @@ def discarded_table(discarded):
 
 
 def overall_text(sections, most_steal_pct):
-    """What all repetitions of all workloads and devices say of throughput together, where they are enough."""
+    """A sign test of throughput over all quiet pairs of all workloads and devices, if there are enough."""
     reference = next(iter(sections[0]))
     found = []
     for server, ratios in comparison.throughput_ratios(sections, most_steal_pct).items():
@@ -362,7 +362,7 @@ def overall_text(sections, most_steal_pct):
 
 
 def collect(folder):
-    """What a folder of results has so far, as result.json has it."""
+    """Collect the finished runs of a folder of results, in the form of result.json."""
     if not (folder / "plan.toml").exists():
         raise Failure(f"{folder} is no folder of results: there is no plan.toml in it")
     plan = tomllib.loads((folder / "plan.toml").read_text())

@@ -1,4 +1,4 @@
-"""What one run found, computed from its records and samples: pure functions."""
+"""The figures of one run, computed from its records and samples: pure functions."""
 
 import os
 
@@ -7,16 +7,16 @@ from sampler import checkpoint_age
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SECTOR_BYTES = 512
-# The kinds of stall that the fork counts: Innodb_stall_<kind>_count and _time_us.
+# The fork's stall counters are Innodb_stall_<kind>_count and _time_us.
 STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_time_us"
-# With more CPU time that the host gives to others, no process' time is known as well as that of the others is small.
+# With more steal, the processes' CPU times are too inaccurate for the small remainder that others used.
 MOST_STEAL_PCT = 2
-# New-order transactions are what TPC-C counts.
+# TPC-C counts the new-order transactions.
 TPCC_KIND = "new_order"
 
 
 def added(samples, begin, end):
-    """What each counter grew by from begin to end; gauges are among them."""
+    """The growth of each counter from begin to end. Gauges are included."""
     times = [sample["time"] for sample in samples]
     found = {}
     for name in samples[-1]:
@@ -30,7 +30,7 @@ def added(samples, begin, end):
 
 
 def gauge(name, unit, samples, read, begin, end):
-    """Least, mean and greatest of what read(sample) gives within the window; nothing if it gives nothing."""
+    """Return minimum, mean and maximum of read(sample) within the window; nothing if no sample has the value."""
     values = [read(sample) for sample in samples if begin <= sample["time"] < end]
     known = [value for value in values if value is not None]
     if not known:
@@ -44,7 +44,7 @@ def per(value, count):
 
 
 def stalls(counters):
-    """{kind: {count, time_ms}} of a server that counts them."""
+    """{kind: {count, time_ms}} for a server that counts stalls."""
     found = {}
     for name, value in counters.items():
         if name.startswith(STALL_PREFIX) and name.endswith(STALL_SUFFIX):
@@ -54,7 +54,7 @@ def stalls(counters):
 
 
 def response_times_by_kind(records, missing):
-    """missing is how many others there were; each may be of any kind."""
+    """missing is the number of transactions without a record; each may be of any kind."""
     kinds = sorted({kind for _, _, kind in records})
     return {
         kind or "all": {"count": len(own)} | figures.response_times(own, missing)
@@ -64,9 +64,9 @@ def response_times_by_kind(records, missing):
 
 
 def device_figures(counters, seconds):
-    """What the kernel says of the disk: of all that use it, and behind a throttle, so that its busy time is the real
-    disk's and not the model's. Busy time and time of a write are iostat's %util and w_await, and %b and svc_t of
-    docs/origins.md, 4."""
+    """The kernel's figures of the disk. They include all its users and are measured behind the throttle, so that
+    the busy time is the real disk's and not the model's. Busy time and write time are iostat's %util and w_await, and
+    %b and svc_t in docs/origins.md, 4."""
     sectors, writes = counters.get("disk.sectors_written"), counters.get("disk.writes")
     return {
         "disk_writes_per_s": per(writes, seconds),
@@ -77,37 +77,37 @@ def device_figures(counters, seconds):
 
 
 def share_pct(counters, name):
-    """A share of this machine's CPU time."""
+    """A part of this machine's CPU time in percent."""
     ticks = per(counters.get(f"machine.{name}_ticks"), counters.get("machine.all_ticks"))
     return None if ticks is None else 100 * ticks
 
 
 def is_quiet(steal_pcts, most_pct):
-    """Whether the runs of a repetition can be held against one another: none has more than that of its CPU time given
-    to others by the host, nor more than the half of that more than another one."""
+    """Return whether the runs of a repetition are comparable: each has at most this steal, and the largest and the
+    smallest differ by at most half of it."""
     return max(steal_pcts) <= most_pct and max(steal_pcts) - min(steal_pcts) <= most_pct / 2
 
 
 def cpu_of_others_pct(counters):
-    """The share of the CPU that was neither the server's nor the load generator's: other programs, threads of the
-    kernel, interrupts."""
+    """The CPU time that neither server nor load generator used, in percent: other programs, kernel threads,
+    interrupts."""
     ticks = [counters.get(f"machine.{name}_ticks") for name in ("all", "idle", "steal")]
     ticks += [counters.get(f"{whose}.{kind}_ticks") for whose in ("process", "load") for kind in ("user", "system")]
     if None in ticks or not ticks[0]:
         return None
-    # A process is charged part of the time that the host took while it ran.
+    # The kernel charges a process for part of the time that the host took while it ran.
     if 100 * ticks[2] / ticks[0] > MOST_STEAL_PCT:
         return None
-    # The kernel's sums are not read in one moment.
+    # The kernel's sums are read at slightly different times, so the difference can be negative.
     return max(0, 100 * (ticks[0] - sum(ticks[1:])) / ticks[0])
 
 
 def window_figures(records, samples, begin, seconds, due=None, missing=0):
-    """The figures of a window. Transactions count where they end; response times are of those that began within the
-    window, also if they ended after it, so that the end of the window hides no long one.
+    """The figures of a window. Transactions count where they end. Response times are of transactions that began
+    within the window, also if they ended after it, so that the end of the window hides no long one.
 
-    due is how many were due in each second on average, in an open loop; missing, how many of the window had not ended
-    when they were no longer waited for: those took longer than is known."""
+    due is the average number due in each second, in an open loop. missing is the number of transactions of the window
+    that had not ended when the runner stopped waiting: they took longer than is known."""
     end = begin + seconds
     ends = [end_us / 1e6 for end_us, _, _ in records]
     counts = figures.per_second(ends, begin, seconds)
@@ -121,7 +121,7 @@ def window_figures(records, samples, begin, seconds, due=None, missing=0):
     ticks = counters.get("process.user_ticks", 0) + counters.get("process.system_ticks", 0)
     return {
         "transactions": transactions,
-        # Of what was due in fact, and not on average: below 1 where a server does not hold the rate.
+        # Of the actual number due, not the average: below 1 if a server does not hold the rate.
         **({"ended_over_due": per(transactions, len(begun) + missing)} if due else {}),
         **figures.stability(counts, due),
         **({"new_orders_per_min": new_orders * 60 / seconds} if new_orders else {}),
@@ -129,10 +129,10 @@ def window_figures(records, samples, begin, seconds, due=None, missing=0):
         "longest_gap_s": figures.longest_gap(ends, begin, seconds),
         "pages_flushed_per_transaction": per(counters.get("Innodb_buffer_pool_pages_flushed"), transactions),
         "bytes_written_per_transaction": per(counters.get("process.write_bytes"), transactions),
-        # With the file system's journal, which the kernel writes.
+        # This includes the file system's journal, which the kernel writes.
         "disk_bytes_written_per_transaction": per(disk["disk_bytes_written_per_s"], transactions / seconds),
         "redo_bytes_per_transaction": per(counters.get("Innodb_os_log_written"), transactions),
-        # With those of the redo log, which MySQL counts in Innodb_os_log_fsyncs once more.
+        # This includes those of the redo log, which MySQL counts again in Innodb_os_log_fsyncs.
         "fsyncs_per_transaction": per(counters.get("Innodb_data_fsyncs"), transactions),
         "cpu_us_per_transaction": per(ticks * 1e6 / TICKS_PER_S or None, transactions),
         "redo_full_waits": counters.get("metric.log_on_file_space_waits"),
@@ -141,7 +141,7 @@ def window_figures(records, samples, begin, seconds, due=None, missing=0):
         "free_page_waits": counters.get("Innodb_buffer_pool_wait_free"),
         "deadlocks": counters.get("metric.lock_deadlocks"),
         **disk,
-        # How much of the machine was left, and how noisy it was.
+        # The machine's spare CPU time and its noise.
         "cpu_idle_pct": share_pct(counters, "idle"),
         "cpu_steal_pct": share_pct(counters, "steal"),
         "cpu_of_others_pct": cpu_of_others_pct(counters),
@@ -158,7 +158,7 @@ def in_ms(microseconds):
 
 
 def series(records, samples, load_begin, begin, seconds):
-    """What a plot shows, for whole seconds from the begin of the load, those of the warm-up before 0."""
+    """Return what a plot shows, for whole seconds: the window begins at 0, the warm-up is negative."""
     first = -int(begin - load_begin)
     grid = [begin + second for second in range(first, seconds + 1)]
     times = [sample["time"] for sample in samples]

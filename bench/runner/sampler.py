@@ -1,4 +1,4 @@
-"""What a server and its disk count, read once a second while a load runs."""
+"""Samples the counters of a server and its disk once a second while a load runs."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ from common import Failure
 
 STATUS = "SHOW GLOBAL STATUS WHERE Variable_name LIKE 'Innodb%' OR Variable_name IN ('Threads_running', 'Com_commit')"
 METRICS = "SELECT CONCAT('metric.', name), count FROM information_schema.innodb_metrics WHERE {}"
-# Of /proc/diskstats, in the kernel's Documentation/admin-guide/iostats.rst: sectors have 512 bytes.
+# Fields of /proc/diskstats (the kernel's Documentation/admin-guide/iostats.rst). A sector has 512 bytes.
 DISK_FIELDS = (
     "reads", "reads_merged", "sectors_read", "read_ms", "writes", "writes_merged", "sectors_written", "write_ms",
     "in_flight", "io_ms", "weighted_io_ms",
@@ -19,7 +19,7 @@ NO_LOAD = {"load.user_ticks": 0, "load.system_ticks": 0}
 
 
 def disk_counters(device):
-    """What the kernel counts for the disk with this major:minor."""
+    """The kernel's counters of the disk with this major:minor."""
     for line in Path("/proc/diskstats").read_text().splitlines():
         major, minor, _, *fields = line.split()
         if f"{major}:{minor}" == device:
@@ -28,20 +28,20 @@ def disk_counters(device):
 
 
 def machine_counters():
-    """CPU time of all cores in clock ticks: in all, with nothing to do, and what the host gave to other machines."""
+    """The CPU time of all cores in clock ticks: total, idle, and steal (the host gave it to others)."""
     ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return {"machine.all_ticks": sum(ticks), "machine.idle_ticks": ticks[3] + ticks[4],
             "machine.steal_ticks": ticks[7]}  # fmt: skip
 
 
 def cpu_counters(pid, whose):
-    """CPU time of a process in clock ticks."""
+    """The CPU time of a process in clock ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return {f"{whose}.user_ticks": int(fields[11]), f"{whose}.system_ticks": int(fields[12])}
 
 
 def process_counters(pid):
-    """CPU time of a process, and the bytes it has sent to disks."""
+    """The CPU time of a process, and the bytes that it read from and wrote to disks."""
     counters = cpu_counters(pid, "process")
     for line in Path(f"/proc/{pid}/io").read_text().splitlines():
         name, _, value = line.partition(": ")
@@ -51,7 +51,7 @@ def process_counters(pid):
 
 
 def numbers(rows):
-    """Names and values of those rows whose value is a number."""
+    """Return name and value of the rows with a numeric value."""
     found = {}
     for row in rows:
         if len(row) == 2 and row[1].lstrip("-").replace(".", "", 1).isdigit():
@@ -60,7 +60,7 @@ def numbers(rows):
 
 
 def checkpoint_age(sample):
-    """The checkpoint age in bytes, by whichever names the server has; None if by none."""
+    """The checkpoint age in bytes, by the names that the server has; None if it has none."""
     if "Innodb_checkpoint_age" in sample:
         return sample["Innodb_checkpoint_age"]
     current, checkpoint = sample.get("Innodb_redo_log_current_lsn"), sample.get("Innodb_redo_log_checkpoint_lsn")
@@ -68,21 +68,21 @@ def checkpoint_age(sample):
 
 
 def redo_generated(sample):
-    """How much redo there has been in bytes, by whichever names the server has. What was written to the files is more:
-    a block that is not full is written again."""
+    """The redo generated so far in bytes, by the names that the server has. The bytes written to the files are
+    more, because a block that is not full is written again."""
     names = ("Innodb_redo_log_current_lsn", "Innodb_lsn_current", "Innodb_os_log_written")
     return next(sample[name] for name in names if name in sample)
 
 
 class Sampler(threading.Thread):
-    """Takes a sample each second until it is ended. Samples are kept in a file, one JSON object a line, too."""
+    """Takes a sample each second until it is stopped, and writes each to a file as a line of JSON."""
 
     def __init__(self, instance, device, path):
         super().__init__(daemon=True)
         self.instance = instance
         self.device = device
         self.path = path
-        # The load generator's process, once there is one.
+        # The load generator's process ID, once it runs.
         self.load_pid = None
         self.samples = []
         self.failure = None
@@ -99,14 +99,14 @@ class Sampler(threading.Thread):
     def __exit__(self, *_):
         self.ended.set()
         self.join(2)
-        # A sample that waits for a server that stands.
+        # This ends a sample that waits for a stalled server.
         self.session.close()
         self.join()
 
     def sample(self):
         begin = time.monotonic()
         found = numbers(self.session.query(self.questions))
-        # What was counted belongs to a time between those two.
+        # The server counted at some time between these two.
         found["time"] = (begin + time.monotonic()) / 2
         pid = self.instance.process.pid
         load = cpu_counters(self.load_pid, "load") if self.load_pid else NO_LOAD

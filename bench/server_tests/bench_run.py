@@ -1,4 +1,4 @@
-"""bench/run.py as a user runs it, in a folder of the test's own."""
+"""Runs bench/run.py as a user does, in a folder of the test's own."""
 
 import json
 import os
@@ -46,15 +46,15 @@ model = "unlimited"
 class BenchTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        # Below build/, as the benchmarks' own folder is: on a disk with room. What is loaded serves all of a class's
-        # tests.
+        # Below build/, like the benchmarks' own folder: on a disk with space. All tests of a class share the loaded
+        # data.
         build = BENCH.parent / "build"
         build.mkdir(exist_ok=True)
         cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="bench-test-", dir=build)))
         cls.environment = os.environ | {"SPILLWAY_BENCH": str(cls.folder)}
 
     def plan(self, name, more=WORKLOAD + DEVICE, **values):
-        """A plan's file; values for those of PLAN."""
+        """Write a plan and return its path. values replace those in PLAN."""
         chosen = {"repetitions": 1, "measured_s": 3, "warmup_max_s": 60, "warmup_redo_writes": 0} | values
         path = self.folder / f"{name}.toml"
         path.write_text(PLAN.format(**chosen, more=more))
@@ -87,11 +87,11 @@ class BenchTest(unittest.TestCase):
         return self.folder / "results" / plan.stem
 
     def runs(self, plan):
-        """The runs that are done: {name: what run.json holds}."""
+        """The finished runs: {name: content of run.json}."""
         return {path.parent.name: json.loads(path.read_text()) for path in self.results(plan).glob("runs/*/run.json")}
 
     def processes(self):
-        """Of servers and load generators that this test has started, those that still run."""
+        """The servers and load generators of this test that still run."""
         found = subprocess.run(["pgrep", "-af", f"^(sysbench|[^ ]*mysqld) .*{self.folder}"], capture_output=True,
                                text=True, check=False)  # fmt: skip
         return found.stdout

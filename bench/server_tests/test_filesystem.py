@@ -1,4 +1,4 @@
-"""File systems on loop devices: they come and go, whatever happens in between."""
+"""File systems on loop devices: none is left behind, whatever happens in between."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ class Mounted(unittest.TestCase):
         self.assertNotIn(str(self.folder), self.loops())
 
     def mount(self, kind):
-        """The options that a file system of this kind is mounted with; it ends by an error."""
+        """The mount options of a file system of this kind. An error ends the context."""
         with self.assertRaises(KeyError), filesystem.mounted(kind, "400M", self.folder) as place:
             (place / "file").write_text("x")
             self.assertTrue(os.path.ismount(place))

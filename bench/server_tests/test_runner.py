@@ -1,4 +1,4 @@
-"""The runner when all goes well, and when something does not."""
+"""The runner in success and in failure."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from bench_run import DEVICE, WORKLOAD, BenchTest
 
 class Runner(BenchTest):
     def wait_for(self, tool, text):
-        """Read what the tool says until it says text."""
+        """Read the tool's output up to a line that contains text."""
         said = []
         for line in tool.stdout:
             said.append(line)
@@ -33,7 +33,7 @@ class Runner(BenchTest):
             self.assertGreater(found["transactions"], 0)
             self.assertEqual(sum(run["series"]["transactions"][-3:]), found["transactions"])
             self.assertGreater(found["p50_ms"], 0)
-            # Of InnoDB's counters, of upstream's metrics, of the disk and of the process.
+            # From InnoDB's status variables, InnoDB's metrics and the process.
             for name in ("Innodb_os_log_written", "metric.buffer_flush_sync_total_pages", "process.user_ticks"):
                 self.assertIn(name, found["counters_added"])
             self.assertGreater(found["redo_bytes_per_transaction"], 0)
@@ -49,10 +49,10 @@ class Runner(BenchTest):
         spread = json.loads(result)["comparisons"][0]["figures"]["mean_per_s"]["fork"]
         self.assertEqual(spread["of"], 2)
         self.assertTrue((self.results(plan) / "disk.small.seconds.png").read_bytes().startswith(b"\x89PNG"))
-        # Nothing is run again.
+        # The tool does not repeat a finished run.
         self.assertEqual(self.works("run", plan).count("of 2 are done already"), 2)
         self.assertEqual(self.runs(plan), runs)
-        # Another plan may not go on there.
+        # A changed plan cannot resume in this folder.
         self.plan("twice", repetitions=3)
         self.assertIn("was begun with other things (plan)", self.fails("run", plan))
 
@@ -69,7 +69,7 @@ class Runner(BenchTest):
         self.assertIn("not steady", (self.results(plan) / "report.html").read_text())
 
     def test_server_that_dies(self):
-        """The run is lost, those before it are not, and the same command goes on."""
+        """The run is lost, earlier ones are kept, and the same command resumes."""
         plan = self.plan("death", repetitions=2, measured_s=4)
         with self.begin("run", plan) as tool:
             self.wait_for(tool, "[2/2] disk.small.2.fork: copying")
@@ -101,14 +101,14 @@ class Runner(BenchTest):
                     self.assertIsNone(tool.poll())
                 tool.send_signal(end)
                 if end == signal.SIGHUP:
-                    # A terminal that is closed sends two, and the second does not end what the first has begun.
+                    # A closing terminal sends two signals; the second must not interrupt the cleanup after the first.
                     tool.send_signal(end)
                 output = tool.stdout.read()
             self.assertEqual(tool.returncode, status, output)
             self.assert_nothing_is_left()
 
     def test_killed(self):
-        """What it has started ends with it, and what it has left is not used."""
+        """The processes that it started end with it, and the next start discards what it left."""
         plan = self.plan("killed", measured_s=2)
         with self.begin("run", plan) as tool:
             self.wait_for(tool, "copying")
@@ -125,7 +125,7 @@ class Runner(BenchTest):
         self.assert_nothing_is_left()
 
     def test_loaded_data_that_does_not_pass_the_check(self):
-        """What is loaded is checked by the workload's own check, if it has one."""
+        """The runner checks loaded data with the workload's own check, if there is one."""
         script = self.folder / "wrong.lua"
         script.write_text("""sysbench.cmdline.commands = {
            prepare = {function() end}, check = {function() error("no rows", 0) end}}""")
@@ -163,7 +163,7 @@ class Runner(BenchTest):
         self.assert_nothing_is_left()
 
     def test_load_that_fails_in_one_of_its_threads(self):
-        """sysbench ends with status 0 then; what it has loaded is used for no run."""
+        """sysbench then exits with status 0; no run uses the data that it loaded."""
         wrong = WORKLOAD.replace("table_size = 1000", 'table_size = 1000, mysql_storage_engine = "none"')
         plan = self.plan("engine", wrong + DEVICE)
         for _ in range(2):
@@ -172,7 +172,7 @@ class Runner(BenchTest):
             self.assertIn("Unknown storage engine", output)
 
     def test_two_servers_on_a_device(self):
-        """Two servers, a file system of their own in memory, limits: as a user compares them."""
+        """A user's comparison: two servers on a file system in memory, with limits."""
         server = '[servers.other]\nmysqld = "fork"\noptions = { innodb_doublewrite = false }\n'
         device = """
         [devices.disk]
@@ -194,7 +194,7 @@ class Runner(BenchTest):
         self.assertEqual(set(runs), {"disk.small.1.fork", "disk.small.1.other"})
         for run in runs.values():
             self.assertTrue(run["is_mounted"] and run["is_throttled"])
-            # The disk whose counters are read is the loop device.
+            # The sampled disk is the loop device.
             self.assertTrue(0 < run["figures"]["disk_writes_per_s"] <= 510, run["figures"]["disk_writes_per_s"])
         page = (self.results(plan) / "report.html").read_text()
         self.assertIn("other / fork", page)
@@ -208,7 +208,7 @@ class Runner(BenchTest):
         self.assertEqual(list((self.folder / "work").iterdir()), [])
 
     def test_mariadb(self):
-        """Debian's package, if it is there: loaded by itself, sampled by its own names."""
+        """Debian's package, if installed: the runner loads its data separately and samples it by its own names."""
         mariadbd = Path("/usr/sbin/mariadbd")
         if not mariadbd.exists():
             self.skipTest("mariadb-server-core is not installed")
@@ -223,12 +223,12 @@ class Runner(BenchTest):
         self.assertIn("not counted", (self.results(plan) / "report.html").read_text())
 
     def test_open_loop_and_bursts(self):
-        """Two periods, which begin with what is counted: two slow seconds, two fast ones."""
+        """Two burst periods, which begin with the window: two slow seconds, two fast ones."""
         wanted = "arrivals = 40\nburst_arrivals = 160\nburst_period_s = 4\nburst_length_s = 2\n"
         plan = self.plan("bursts", f"{WORKLOAD}{wanted}{DEVICE}", measured_s=8)
         self.works("run", plan)
         (run,) = self.runs(plan).values()
-        # 800 are due on average, with a standard deviation of 28; a slow machine has some left over.
+        # 800 are due on average, with a standard deviation of 28; on a slow machine some are still queued.
         self.assertLess(abs(run["figures"]["transactions"] - 800), 200, run["series"]["transactions"])
         each = run["series"]["transactions"][-8:]
         slow, fast = each[0:2] + each[4:6], each[2:4] + each[6:8]

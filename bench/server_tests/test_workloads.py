@@ -1,4 +1,4 @@
-"""Each workload for a few seconds on the fork; and what its check says where the data is wrong."""
+"""Each workload for a few seconds on the fork, and its check on damaged data."""
 
 import contextlib
 import tempfile
@@ -13,7 +13,7 @@ from instance import DATABASE, Instance, identify
 from plan import BUILT, read_plan
 
 SYSBENCHS_OWN = ("oltp_write_only", "oltp_update_index", "oltp_read_write")
-# Of what plan.py calls a workload's own: the data of this one is aged.
+# The data of this workload is aged.
 AGED = "oltp_update_index"
 WORKLOADS = {
     "insert12": {},
@@ -21,12 +21,12 @@ WORKLOADS = {
     "dbstress_rw": {"objects": 500},
     **{name: {"tables": 1, "table_size": 500} for name in SYSBENCHS_OWN},
 }
-# What breaks the rows that a check looks at, the message, and what mends them again.
+# A statement that damages rows, the message of the check, and a statement that repairs them.
 TPCC_DAMAGE = (
     ("UPDATE warehouse SET w_ytd = w_ytd + 1", "condition 1: violated", "UPDATE warehouse SET w_ytd = w_ytd - 1"),
     ("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 7", "condition 2: violated",
      "UPDATE district SET d_next_o_id = d_next_o_id - 1 WHERE d_id = 7"),
-    # As loaded, the oldest new order is 2101.
+    # After the load the oldest new order is 2101.
     ("UPDATE new_order SET no_o_id = 1 WHERE no_w_id = 2 AND no_d_id = 3 AND no_o_id = 2101", "condition 3: violated",
      "UPDATE new_order SET no_o_id = 2101 WHERE no_w_id = 2 AND no_d_id = 3 AND no_o_id = 1"),
     ("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_d_id = 2 AND o_id = 9", "condition 4: violated",
@@ -60,7 +60,7 @@ class Workloads(BenchTest):
         (log,) = (self.folder / "loaded").glob("*/ageing.log")
         self.assertIn(AGED, log.parent.name)
         self.assertRegex(log.read_text(), r"total number of events: +100\b")
-        # The table at the top has all of them.
+        # The table at the top of the report has all workloads.
         page = (self.results(plan) / "report.html").read_text()
         self.assertIn("<td>dbstress_rw on disk</td>", page)
         for condition in (1, 2, 3, 4):
@@ -70,12 +70,12 @@ class Workloads(BenchTest):
         self.assertLessEqual(kinds, {"new_order", "payment", "order_stat", "delivery", "stock_level"})
         self.assertLessEqual({"new_order", "payment"}, kinds)
         count = {kind: of["count"] for kind, of in runs["dbstress_rw"]["figures"]["by_kind"].items()}
-        # Each of 8 clients has at most one more of the one than of the other.
+        # Each of 8 clients alternates, so it has at most one more of one kind.
         self.assertLessEqual(abs(count["read"] - count["write"]), 8)
 
     def test_think_times(self):
-        """20 clients key for 2 s at least, and then think: none has done more than two in 4 s, and none has waited in
-        its transaction."""
+        """20 clients have keying times of at least 2 s, then think times: none does more than two transactions in 4 s,
+        and response times do not include these waits."""
         options = "options = { warehouses = 2, think_times = true }\n"
         workload = f'[workloads.think]\nscript = "tpcc"\nclients = 20\n{options}'
         plan = self.plan("think", workload + DEVICE, measured_s=4)
@@ -87,7 +87,7 @@ class Workloads(BenchTest):
 
     @contextlib.contextmanager
     def loaded(self, name):
-        """A workload of test_each's plan, a server on a copy of its data, and a folder."""
+        """Gives a workload of test_each's plan, a server on a copy of its data, and a folder."""
         (workload,) = (one for one in read_plan(self.folder / "each.toml").workloads if one.name == name)
         program = identify(BUILT["fork"])
         of_name = data.loaded_for(workload, program.family, {"innodb_buffer_pool_size": "128M"}).folder.name
@@ -101,7 +101,7 @@ class Workloads(BenchTest):
                 yield workload, instance, folder
 
     def damage(self, name, damages):
-        """The check of this workload's loaded data holds, and fails after each damage."""
+        """The check of this workload's loaded data passes, and fails after each damage."""
         with self.loaded(name) as (workload, instance, folder):
             command = [*data.sysbench_command(workload.script, instance, workload.options), "check"]
             log = folder / "check.log"

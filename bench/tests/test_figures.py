@@ -34,7 +34,7 @@ class Seconds(unittest.TestCase):
         self.assertEqual(found["worst_second_over_mean"], 0)
         self.assertEqual(found["seconds_below_50_pct"], 3)
         self.assertEqual(found["longest_below_50_pct_s"], 3)
-        # 9 is above a tenth of the mean, 8.57.
+        # 9 is above 10 % of the mean, 8.57.
         self.assertEqual(found["seconds_below_10_pct"], 1)
         self.assertEqual(found["seconds_at_zero"], 1)
 
@@ -44,7 +44,7 @@ class Seconds(unittest.TestCase):
         self.assertEqual(found["seconds_below_50_pct"], 0)
 
     def test_stability_of_bursts_is_against_what_was_due(self):
-        """A server that holds low and high rates alike is steady; one that serves the same at both is not."""
+        """A server that holds low and high rates is steady; one with the same rate at both is not."""
         due = [10, 10, 100, 100]
         held = figures.stability(due, due)
         self.assertEqual((held["worst_second_over_mean"], held["stddev_over_mean"]), (1, 0))
@@ -55,13 +55,13 @@ class Seconds(unittest.TestCase):
 
     def test_halves(self):
         self.assertEqual(figures.stability([100, 100, 50, 40])["second_half_over_first"], 0.45)
-        # Halves of unequal length, and with more bursts in one.
+        # The halves have different lengths, or one has more bursts.
         self.assertAlmostEqual(figures.stability([50] * 5)["second_half_over_first"], 1)
         self.assertAlmostEqual(figures.stability([10, 10, 40, 40], [10, 10, 40, 40])["second_half_over_first"], 1)
         self.assertIsNone(figures.stability([0, 0, 5, 5])["second_half_over_first"])
 
     def test_due_between(self):
-        """A period of 10 ends with its burst of 2.5: from 7.5, 17.5 and so on."""
+        """A period of 10 s ends with a burst of 2.5 s: from 7.5 s, 17.5 s and so on."""
         self.assertAlmostEqual(figures.due_between(40, None, 3.3, 5.3), 80)
         each = [figures.due_between(40, (200, 10, 2.5), second, second + 1) for second in range(26, 31)]
         self.assertEqual(each, [40, 120, 200, 200, 40])
@@ -97,7 +97,7 @@ class Percentiles(unittest.TestCase):
         self.assertEqual(figures.response_times([]), {})
 
     def test_response_times_that_are_not_known(self):
-        """Of 10, the 2 longest."""
+        """The 2 longest of 10 are unknown."""
         found = figures.response_times([1000 * i for i in range(1, 9)], 2)
         self.assertEqual((found["p50_ms"], found["p95_ms"], found["max_ms"]), (5, math.inf, math.inf))
         self.assertEqual(figures.response_times([], 1)["p50_ms"], math.inf)
@@ -118,7 +118,7 @@ class Resampling(unittest.TestCase):
         self.assertEqual(figures.resample([], [], [1]), [None])
 
     def test_a_late_sample_is_spread_over_its_time(self):
-        """A server that stood for 3 s is sampled once: what was counted meanwhile belongs to all three."""
+        """A server that stalls for 3 s gives one sample: the growth belongs to all three seconds."""
         at_seconds = figures.resample([0, 3], [0, 300], [0, 1, 2, 3])
         self.assertEqual(figures.differences(at_seconds), [100, 100, 100])
 
@@ -135,7 +135,7 @@ class Ratios(unittest.TestCase):
         self.assertEqual(figures.ratio(math.inf, 5), math.inf)
 
     def test_sign_test(self):
-        """Of 6, all or none: 2 * 0.5^6. Of 18, 6 or fewer: 2 * 0.1189, as tables of the binomial have it."""
+        """Of 6, all or none: 2 * 0.5^6. Of 18, 6 or fewer: 2 * 0.1189, from tables of the binomial distribution."""
         self.assertAlmostEqual(figures.sign_test(0, 6), 0.03125)
         self.assertAlmostEqual(figures.sign_test(6, 6), 0.03125)
         self.assertAlmostEqual(figures.sign_test(6, 18), 0.238, places=3)

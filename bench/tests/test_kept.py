@@ -1,4 +1,4 @@
-"""Kept results: what a new one takes the place of, and the page that is made from them."""
+"""Kept results: which older parts a new one replaces, and the page made from them."""
 
 import json
 import tempfile
@@ -36,7 +36,7 @@ class Kept(unittest.TestCase):
         return [one["environment"]["date"][:10] for one in parts]
 
     def test_newest_only(self):
-        """An older part goes where all of its servers were measured again, and stays where one was not."""
+        """A new part replaces an older one if it has all of its servers."""
         kept.keep(part("2026-01-01", ["stock", "fork"]), "plan")
         kept.keep(part("2026-01-02", ["stock", "other"]), "plan")
         self.assertEqual(self.dates("volume"), ["2026-01-01", "2026-01-02"])

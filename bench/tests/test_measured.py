@@ -1,4 +1,4 @@
-"""What bench/measured.lua records of scripts that are made for it; no server."""
+"""Records of bench/measured.lua for scripts made for these tests; no server."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import common
 import figures
 
 MEASURED = bench_modules.BENCH / "measured.lua"
-# Transactions are pauses here, of seconds by their number.
+# A transaction here is a pause whose length can depend on its number.
 SLEEP = """
 local ffi = require("ffi")
 ffi.cdef("int test_usleep(unsigned) __asm__(\\"usleep\\");")
@@ -28,7 +28,7 @@ class Measured(unittest.TestCase):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def records(self, script, seconds, *options, threads=1):
-        """The records of each client, of the time that the script was run."""
+        """Run a script for this time and return the records of each client."""
         path = self.folder / "workload.lua"
         path.write_text(SLEEP + script)
         command = ["sysbench", MEASURED, f"--records={self.folder}", f"--threads={threads}", f"--time={seconds}",
@@ -41,7 +41,7 @@ class Measured(unittest.TestCase):
         return [figures.read_records((self.folder / str(i)).read_bytes()) for i in range(threads)]
 
     def test_scripts_of_others_are_not_run(self):
-        """sysbench looks for its own scripts in the working directory first."""
+        """sysbench searches the working directory first for its scripts; sysbench_environment() prevents that."""
         (self.folder / "oltp_common.lua").write_text('print("of others")')
         command = ["sysbench", str(common.SYSBENCH_SCRIPTS / "oltp_write_only.lua"), "help"]
         for environment, is_run in ((os.environ, True), (common.sysbench_environment(), False)):
@@ -64,7 +64,7 @@ class Measured(unittest.TestCase):
             self.assertTrue(self.begin_us < end_us - response_us < end_us < self.end_us)
 
     def test_error_that_is_ignored(self):
-        """As after a deadlock: sysbench calls event() again, and what the user waits goes on."""
+        """As after a deadlock, sysbench calls event() again, and the response time continues."""
         script = """
         function event()
            count = count + 1
@@ -80,7 +80,7 @@ class Measured(unittest.TestCase):
         self.assertLess(found[1][1], found[0][1])
 
     def test_client_that_waits_of_its_own_will(self):
-        """Its wait is no part of the response time, also where the transaction is tried again."""
+        """A client's own wait is not part of the response time, also if the transaction is tried again."""
         script = """
         function event()
            count = count + 1
@@ -101,7 +101,7 @@ class Measured(unittest.TestCase):
         self.assertTrue(found[-1][0] - 300_000 < until * 1e6 < self.end_us)
 
     def test_backlog_of_an_open_loop(self):
-        """While the first transaction stands for a second, others become due: they have waited, too."""
+        """While the first transaction takes a second, others become due: their response times include that wait."""
         script = """
         function event()
            count = count + 1
@@ -110,7 +110,7 @@ class Measured(unittest.TestCase):
         (found,) = self.records(script, 3, "--arrivals=100")
         waited = [response_us for _, response_us, _ in found]
         self.assertGreaterEqual(waited[0], 1_000_000)
-        # 100 are due in that second on average, and each has waited for what was left of it.
+        # On average 100 are due in that second, and each waits for the rest of it.
         late = [response_us for response_us in waited[1:150] if response_us > 100_000]
         self.assertTrue(50 < len(late) < 150, len(late))
         self.assertGreater(max(late), 800_000)
@@ -118,7 +118,7 @@ class Measured(unittest.TestCase):
     def test_clients_have_arrivals_of_their_own(self):
         found = self.records("function event() end", 2, "--arrivals=200", threads=4)
         counts = [len(records) for records in found]
-        # Five standard deviations of 400 and of 100, and what a client that begins late has missed.
+        # 400 are due on average; five standard deviations are 100. A client that begins late misses some.
         self.assertTrue(250 < sum(counts) < 500, counts)
         begins = [[end_us - response_us for end_us, response_us, _ in records[:20]] for records in found]
         self.assertEqual(len({tuple(b - own[0] for b in own) for own in begins}), 4)

@@ -1,4 +1,4 @@
-"""Plans: those that come with the suite are read, and a mistake in one is named."""
+"""Plans: the runner can read the suite's own, and names the place of a mistake."""
 
 import contextlib
 import json
@@ -150,11 +150,11 @@ class Plan(unittest.TestCase):
 
 
 class Grace(unittest.TestCase):
-    """A client is waited for until it has ended one that began, or was due, after the window."""
+    """The runner waits for a client until it has ended a transaction that began or was due after the window."""
 
     def test_behind(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        # Ended after 100 and begun after it; ended after it, due before; a piece of a record; nothing at all.
+        # Ended and begun after 100 s; ended after it, due before; one record and a piece of another; an empty file.
         contents = (figures.RECORD.pack(102_000_000, 1_000_000, b""), figures.RECORD.pack(130_000_000, 31_000_000, b""),
                     figures.RECORD.pack(102_000_000, 1_000_000, b"") + b"x", b"")  # fmt: skip
         for name, content in enumerate(contents):
@@ -165,14 +165,14 @@ class Grace(unittest.TestCase):
         load.files = lambda: Load.files(load)
         self.assertEqual(sorted(Load.behind(load, 100)), [0, 0, 99])
         self.assertEqual(sorted(Load.behind(load, 98.9)), [0, 0])
-        # One that waits until after it has nothing on its way; one whose wait was over before may have.
+        # A client that waits beyond the moment has no transaction under way; one whose wait ended before it may have.
         (waits / "1").write_bytes(figures.WAIT.pack(100.5))
         (waits / "3").write_bytes(figures.WAIT.pack(99.5))
         self.assertEqual(sorted(Load.behind(load, 100)), [0, 0])
 
 
 class Folder(unittest.TestCase):
-    """A folder of results belongs to one plan and the same programs."""
+    """A folder of results belongs to one plan and one set of programs."""
 
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -209,7 +209,7 @@ class Folder(unittest.TestCase):
         experiment.Experiment(one.plan, self.results, True).fall_back(one.plan.devices[0], Skip("no such groups"))
 
     def test_devices_are_tried(self):
-        """What the machine does not give is an end, or, if we were told so, is known before the first run."""
+        """If the machine lacks a device model, the plan ends; or, with --without-device-models, goes on without it."""
 
         @contextlib.contextmanager
         def refused(*_, **__):
@@ -224,11 +224,11 @@ class Folder(unittest.TestCase):
             one.try_devices()
         self.assertEqual(one.device_support, {"d ext4": (False, False), "plain": (False, False)})
         one.take_folder()
-        # Later the machine gives it: runs with it do not belong beside those without.
+        # The machine supports it later: runs with it cannot be compared with those without.
         one.device_support["d ext4"] = (True, True)
         with self.assertRaisesRegex(Failure, r"begun with other things \(given\)"):
             one.take_folder()
-        # Of what is done nothing is tried, and what was given is known.
+        # Devices of finished runs are not tried again, and the earlier findings are kept.
         one.device_support = {}
         one.take_folder()
         for run in one.runs:
@@ -248,7 +248,7 @@ class Folder(unittest.TestCase):
         self.assertEqual(one.seconds_left(), 700)
 
     def test_a_repetition_is_done_as_a_whole(self):
-        """What is left of one that was interrupted is done again, and one that is done is not."""
+        """An interrupted repetition is repeated as a whole, and a finished one is not."""
         one = self.experiment()
         for run in one.runs[:3]:
             one.path(run).mkdir(parents=True)
@@ -262,7 +262,7 @@ class Folder(unittest.TestCase):
         self.assertEqual([one.finished(run) for run in one.runs[:4]], [True, True, False, False])
 
     def test_a_noisy_repetition_is_done_again(self):
-        """Both of its runs, three times in all, of which the quietest counts; the report shows the others, too."""
+        """All its runs are repeated, three attempts in total. The quietest counts; the report shows the others, too."""
         for steals, kept in (((5, 5), 0), ((5, 11, 4, 3), 1), ((9, 3, 4, 4), 1), ((50, 1, 30, 1, 40, 40, 0, 0), 1)):
             one = self.experiment()
             shutil.rmtree(self.results, ignore_errors=True)
@@ -286,7 +286,7 @@ class Folder(unittest.TestCase):
             self.assertEqual([run["cpu_steal_pct"] for run in discarded], [steal for pair in pairs for steal in pair])
 
     def test_folder_of_somebody_elses(self):
-        """SPILLWAY_BENCH: what is in work/ would be removed."""
+        """SPILLWAY_BENCH with files of others is refused, because the runner would empty work/."""
         (self.folder / "work").mkdir()
         (self.folder / "work/thesis").touch()
         with (
@@ -298,7 +298,7 @@ class Folder(unittest.TestCase):
             (self.folder / "made-by-spillway").touch()
             with mock.patch.object(experiment.data, "LOADED", self.folder / "loaded"):
                 experiment.make_work()
-                # What others can change has a server of theirs in it, which we would start.
+                # Others could put a data directory there, on which the runner would start a server.
                 (self.folder / "loaded").mkdir()
                 (self.folder / "loaded").chmod(0o777)
                 with self.assertRaisesRegex(Failure, "can be changed by others"):
@@ -309,7 +309,7 @@ class Folder(unittest.TestCase):
                     experiment.make_work()
 
     def test_stale_server(self):
-        """The commit in a result is the checkout's: it says nothing of a server that was built before."""
+        """A result names the checkout's commit, but the server may have been built earlier."""
         program = self.folder / "build/fork/release/runtime_output_directory/mysqld"
         source = self.folder / "storage/innobase/x.cc"
         self.assertEqual(experiment.fork_state(self.folder), "not built")

@@ -1,4 +1,4 @@
-"""What a run's records and samples come to: which transactions count, and what counters are read as."""
+"""The figures of a run: which transactions count, and how counters are read."""
 
 import math
 import unittest
@@ -13,7 +13,7 @@ SECONDS = 10
 
 
 def record(end, response, kind=""):
-    """A transaction by the seconds of its end and its response time."""
+    """A transaction with this end and response time, in seconds."""
     return int(end * 1e6), int(response * 1e6), kind
 
 
@@ -41,8 +41,8 @@ class Window(unittest.TestCase):
         self.assertAlmostEqual(found["longest_gap_s"], 5)
 
     def test_open_loop_that_is_not_held(self):
-        """100 are due in a second and 50 are served: at the end of the window 500 of 1000 have ended, and 250 more are
-        waited for. Half of them took no longer than is known; of the slowest it is only known that they took longer."""
+        """100 are due in a second and 50 are served: at the end of the window 500 of 1000 have ended, and the runner
+        waits for 250 more. The median is known; the slowest are only known to have taken longer."""
         records = [record(BEGIN + 0.02 * i, 0.01 * i) for i in range(1, 751)]
         found = result.window_figures(records, [sample(99), sample(111)], BEGIN, SECONDS, [100] * SECONDS, 250)
         self.assertAlmostEqual(found["ended_over_due"], 0.5, places=2)
@@ -50,7 +50,7 @@ class Window(unittest.TestCase):
         unknown = ("p95_ms", "p99_ms", "max_ms", "mean_ms")
         self.assertEqual([found[key] for key in unknown], [math.inf] * 4)
         self.assertEqual([found["by_kind"]["all"][key] for key in unknown], [math.inf] * 4)
-        # With all of their records there is nothing that is not known.
+        # With the records of all transactions, everything is known.
         found = result.window_figures(records, [sample(99), sample(111)], BEGIN, SECONDS, [100] * SECONDS)
         self.assertEqual(found["max_ms"], 7500)
 
@@ -64,7 +64,7 @@ class Window(unittest.TestCase):
                     "load.system_ticks": 5}  # fmt: skip
         self.assertEqual(result.cpu_of_others_pct(counters), 10)
         self.assertEqual(result.cpu_of_others_pct(counters | {"process.user_ticks": 60}), 0)
-        # With more steal the processes' times hold too much of it.
+        # With more steal, the processes' times are too inaccurate.
         self.assertIsNone(result.cpu_of_others_pct(counters | {"machine.steal_ticks": 5}))
         del counters["load.user_ticks"]
         self.assertIsNone(result.cpu_of_others_pct(counters))
@@ -77,7 +77,7 @@ class Window(unittest.TestCase):
         self.assertNotIn("new_orders_per_min", self.figures([record(101, 0.1, "read")]))
 
     def test_counters_are_those_of_the_window(self):
-        """Samples at 99.5 and 110.5, on straight lines: of what was added, the window has 10 of 11 parts."""
+        """Samples at 99.5 and 110.5, interpolated linearly: the window has 10 of 11 parts of the growth."""
         samples = [
             sample(99.5, Innodb_buffer_pool_pages_flushed=1000, Innodb_stall_redo_space_count=5,
                    Innodb_stall_redo_space_time_us=0),
@@ -163,7 +163,7 @@ class Comparison(unittest.TestCase):
     PLAN = {"devices": {"d": {}}, "workloads": {"w": {}}, "servers": {"stock": {}, "fork": {}}}  # noqa: RUF012
 
     def test_ratios_are_of_one_repetition(self):
-        """Each run is compared with the reference's run beside it; a repetition without one has no ratio."""
+        """Each run is compared with the reference's run of the same repetition; without one there is no ratio."""
         runs = [run("fork", 2, mean_per_s=220), run("fork", 1, mean_per_s=99), run("stock", 1, mean_per_s=100),
                 run("stock", 2, mean_per_s=200), run("fork", 3, mean_per_s=5)]  # fmt: skip
         ((device, workload, by_server),) = comparison.comparisons(self.PLAN, runs)
@@ -193,7 +193,7 @@ class Comparison(unittest.TestCase):
         self.assertIsNone(found["waits"]["fork"]["ratio"])
 
     def test_what_differs_is_outside_of_the_noise(self):
-        """The reference's repetitions are 10 % below and 20 % above their median."""
+        """The reference's repetitions lie between 10 % below and 20 % above their median."""
         for ratios, expected in (((1.3, 1.4, 1.21, 1.3), True), ((1.3, 1.4, 1.19, 1.3), False),
                                  ((0.8, 0.89, 0.7, 0.8), True), ((0.95, 1.1, 1, 1), False),
                                  ((1.3, 1.4, 1.3), False)):  # fmt: skip
@@ -206,7 +206,7 @@ class Comparison(unittest.TestCase):
         self.assertFalse(comparison.differs({}, "stock", "fork"))
 
     def test_what_is_not_known_of_all_does_not_differ(self):
-        """Twice the reference took longer than is known."""
+        """One repetition of each server has a p99 that is only known to be longer."""
         runs = [run("stock", i, p99_ms=of) for i, of in enumerate((10, 10, 11, math.inf))]
         runs += [run("fork", i, p99_ms=of) for i, of in enumerate((5, 5, math.inf, 5))]
         ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)
@@ -216,7 +216,7 @@ class Comparison(unittest.TestCase):
         self.assertFalse(comparison.differs(found, "stock", "fork"))
 
     def test_no_ratio_where_the_reference_is_0(self):
-        """The other repetitions, in which it is not, would say the contrary."""
+        """The other repetition, in which the reference is not 0, would say the contrary."""
         runs = [run("stock", i, worst=of) for i, of in enumerate((0, 96))]
         runs += [run("fork", i, worst=of) for i, of in enumerate((39, 28))]
         ((_, _, by_server),) = comparison.comparisons(self.PLAN, runs)

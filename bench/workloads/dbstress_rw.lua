@@ -1,17 +1,17 @@
--- dbstress_rw: the Read+Write test of dbSTRESS. Each client runs read and write transactions in turn.
+-- dbstress_rw: the Read+Write test of dbSTRESS. Each client alternates read and write transactions.
 --
--- Source: docs/origins.md, 2, which runs that test with 32 clients but describes neither tables nor statements. Its author's post
--- of 16 October 2009 does in part: one write for each read (RW=1), no think time, two SELECTs in a read; DELETE, INSERT
--- and UPDATE in a write; 20 rows of HISTORY for each object. An OBJECT belongs to a SECTION, that to a ZONE, and a row
--- of HISTORY refers to a STAT. The database of that post is --objects=10000000.
+-- Source: docs/origins.md, 2. It runs that test with 32 clients but describes neither tables nor statements. Its
+-- author's post of 16 October 2009 describes a part: one write for each read (RW=1), no think time, two SELECTs in a
+-- read; DELETE, INSERT and UPDATE in a write; 20 rows of HISTORY for each object. An OBJECT belongs to a SECTION, a
+-- SECTION to a ZONE, and a row of HISTORY refers to a STAT. The database of that post is --objects=10000000.
 --
 --   read    SEL1: one OBJECT with its SECTION and ZONE. SEL2: the HISTORY of that OBJECT with each row's STAT, by date.
---   write   the OBJECT is touched, the oldest row of its HISTORY is deleted, a new one is inserted, and the one that
---           was the newest is updated: it ends. So the number of rows stays the same, and purge always has work.
+--   write   It updates the OBJECT, deletes the oldest row of its HISTORY, inserts a new row, and ends (END_DATE) the
+--           row that was the newest. So the number of rows stays the same, and purge always has work.
 --
--- One thing differs on purpose. There, the three changes of HISTORY are three autocommit statements; here they are one
--- transaction, so that "check" can tell after a crash at any time whether the database is consistent. Column sizes,
--- indexes, which rows of HISTORY a write takes, and the shares of hot objects and accesses are choices of this file.
+-- One difference is deliberate: the original changes HISTORY in three autocommit statements, this script in one
+-- transaction, so that "check" can verify the database at any time, also after a crash. Column sizes, indexes, the rows
+-- of HISTORY that a write changes, and the percentages of hot objects and accesses are choices of this file.
 --
 --   sysbench bench/workloads/dbstress_rw.lua --mysql-socket=... --mysql-db=dbstress --threads=2 prepare
 --   sysbench bench/workloads/dbstress_rw.lua --threads=32 --time=60 ... run
@@ -35,14 +35,14 @@ sysbench.cmdline.options = {
 
 local function connect()
    local connection = sysbench.sql.driver():connect()
-   -- The tables' own character set: the server then has nothing to convert.
+   -- The tables' character set, so that the server has nothing to convert.
    connection:query("SET NAMES latin1")
    return connection
 end
 
 -- Tables and load ----------------------------------------------------------------------------------------------------
 
--- No foreign keys, as in the original: the references are what "check" is for.
+-- No foreign keys, as in the original: "check" verifies the references.
 local TABLES = {
    {"ZONE", [[
       REF CHAR(3) NOT NULL PRIMARY KEY,
@@ -67,7 +67,7 @@ local TABLES = {
       NAME CHAR(30) NOT NULL,
       NOTE CHAR(100) NOT NULL,
       KEY REF_SECTION (REF_SECTION)]]},
-   -- The newest row of an object, and no other, has no END_DATE.
+   -- Only the newest row of an object has no END_DATE.
    {"HISTORY", [[
       REF_OBJECT CHAR(10) NOT NULL,
       HORDER INT NOT NULL,
@@ -87,8 +87,8 @@ local function small_ref(number)
    return string.format("%03d", number)
 end
 
--- Returns a function that returns notes. They are cut out of one random text: a note of its own for each row would be
--- most of the client's work.
+-- Returns a function that returns notes, cut out of one random text: to generate each note would be most of the
+-- client's work.
 local function note_source()
    local text = sysbench.rand.string(string.rep("@", 65536))
    return function()
@@ -141,7 +141,7 @@ end
 -- Each thread loads its own range of the objects.
 local function load()
    local connection = connect()
-   -- Threads cannot wait for one another here, so each one asks for all tables; the server creates each once.
+   -- Threads cannot wait for each other here, so each one creates all tables; the server creates each once.
    for _, t in ipairs(TABLES) do
       connection:query(string.format(
          "CREATE TABLE IF NOT EXISTS %s (%s) ENGINE=InnoDB DEFAULT CHARSET=latin1", t[1], t[2]))
@@ -159,7 +159,7 @@ end
 local function prepare_command()
    local ok, message = pcall(load)
    if not ok then
-      -- sysbench only prints the error of a parallel command, and exits with 0.
+      -- sysbench only prints the error of a parallel command and exits with 0.
       io.stderr:write("prepare: " .. (type(message) == "table" and message.sql_errmsg or tostring(message)) .. "\n")
       os.exit(1)
    end
@@ -176,13 +176,14 @@ end
 
 local connection, statements, parameters
 
--- The transaction that is under way. If it failed, these say which one has to be repeated.
+-- The current transaction. After a failure these say which one to repeat.
 local writing, unfinished = false, false
 
 function thread_init()
    local type = sysbench.sql.type
    connection = connect()
-   -- With other options than those of the load, writes leave rows that belong to nothing. Look at the last object.
+   -- With other options than the load's, writes would leave rows without an object. The last object shows the
+   -- difference.
    local rows = tonumber((connection:query_row(string.format(
       "SELECT COUNT(*) FROM HISTORY WHERE REF_OBJECT = '%s'", object_ref(sysbench.opt.objects)))))
    if rows ~= sysbench.opt.history_per_object then
@@ -195,7 +196,7 @@ function thread_init()
       statements[name] = statement
       local bound = {}
       for i, parameter in ipairs({...}) do
-         -- A parameter is memory of the client that any number of statements can be bound to.
+         -- A parameter is client memory, and several statements can be bound to it.
          parameters[parameter] = parameters[parameter] or
             statement:bind_create(type.CHAR, parameter == "note" and NOTE_BYTES or 10)
          bound[i] = parameters[parameter]
@@ -212,8 +213,8 @@ function thread_init()
       FROM HISTORY H JOIN STAT S ON S.REF = H.REF_STAT
       WHERE H.REF_OBJECT = ? ORDER BY H.BEGIN_DATE]], "object")
 
-   -- LAST_INSERT_ID hands the new HORDER to the statements after this one: the client need not read it. This statement
-   -- is the first of the transaction, so that two writers of one object wait here and cannot deadlock further on.
+   -- LAST_INSERT_ID passes the new HORDER to the next statements, so that the client need not read it. This statement
+   -- is the first of the transaction: two writers of one object wait here and cannot deadlock later.
    prepare("touch", [[
       UPDATE OBJECT SET LAST_HORDER = LAST_INSERT_ID(LAST_HORDER + 1), CHANGED = NOW() WHERE REF = ?]], "object")
    prepare("delete", string.format(
@@ -225,7 +226,7 @@ function thread_init()
       "note", "object")
 end
 
--- The hot objects lie apart from one another, at equal distances over the whole table.
+-- The hot objects are at equal distances over the whole table.
 local function choose_object()
    local objects = sysbench.opt.objects
    local hot = math.max(1, math.floor(objects * sysbench.opt.hot_objects_pct / 100))
@@ -235,7 +236,7 @@ local function choose_object()
    return sysbench.rand.uniform(1, objects)
 end
 
--- No START TRANSACTION and COMMIT: nothing here needs one snapshot for both, and each costs the client a round trip.
+-- No START TRANSACTION and COMMIT: the reads need no common snapshot, and each would cost the client a round trip.
 local function read_transaction()
    statements.sel1:execute()
    statements.sel2:execute()
@@ -256,15 +257,15 @@ end
 
 function event()
    if unfinished then
-      -- An error that sysbench ignores (deadlock, lock wait timeout) ended the last call: sysbench has called event()
-      -- again, for the same event. After a timeout the transaction is still open with a part of its changes.
+      -- The last call ended with an error that sysbench ignores (deadlock, lock wait timeout): sysbench calls event()
+      -- again for the same event. After a timeout the transaction is still open with part of its changes.
       connection:query("ROLLBACK")
    else
       parameters.object:set(object_ref(choose_object()))
       unfinished = true
    end
 
-   -- For bench/measured.lua, which tells the kinds of transactions apart by this.
+   -- bench/measured.lua records this kind.
    transaction_kind = writing and "write" or "read"
    if writing then
       write_transaction()
@@ -305,7 +306,7 @@ local function check_command()
       SELECT COUNT(*) FROM (
          SELECT O.REF FROM OBJECT O LEFT JOIN HISTORY H ON H.REF_OBJECT = O.REF
          GROUP BY O.REF HAVING COUNT(H.HORDER) <> %d) V]], rows_per_object)))
-   -- A write transaction of which only a part is there is found here even where the number of rows is right.
+   -- This also finds a partial write transaction that leaves the number of rows right.
    violations("objects whose HISTORY is not what their last transaction left", number(string.format([[
       SELECT COUNT(*) FROM (
          SELECT O.REF FROM OBJECT O JOIN HISTORY H ON H.REF_OBJECT = O.REF

@@ -1,7 +1,7 @@
--- insert12: 12 tables, a transaction is one INSERT into each of them.
+-- insert12: each transaction is one INSERT into each of 12 tables.
 --
 -- Source: docs/origins.md, 3: START TRANSACTION, one INSERT into each of 12 business tables, COMMIT, from 32 clients.
--- The document leaves its schema out; this one has what such tables have: a growing key, a key that is looked up by, an
+-- It does not show the schema. These tables have what business tables have: a growing key, a key for lookups, an
 -- amount, a time, and some text.
 --
 --   sysbench bench/workloads/insert12.lua --mysql-socket=... --mysql-db=insert12 prepare
@@ -9,7 +9,7 @@
 --   sysbench bench/workloads/insert12.lua ... check
 --   sysbench bench/workloads/insert12.lua ... cleanup
 --
--- check ends with an error if the tables do not have the same number of rows: then a transaction is there in part.
+-- check fails if the tables differ in their number of rows: then a transaction is there only in part.
 
 local TABLES = 12
 
@@ -81,7 +81,7 @@ local function check()
    end
    connection:query("COMMIT")
    print("rows of the tables: " .. table.concat(rows, ", "))
-   -- sysbench ends with an error if a command returns false.
+   -- If a command returns false, sysbench exits with an error.
    return is_consistent
 end
 

@@ -1,21 +1,21 @@
 -- tpcc: the order-entry workload of the TPC-C specification, revision 5.11, without its terminals.
 --
--- Source: the specification; a comment names the clause that a rule comes from. Not every rule of it holds here, so
--- what this measures is not a TPC-C result and must not be called tpmC:
+-- Source: the specification; comments name the clause of each rule. Some rules do not hold here, so the result is not a
+-- TPC-C result and must not be called tpmC:
 --   - without --think_times there are no keying and think times (5.2.5): each client starts its next transaction at
 --     once, as in tpcc-mysql, so that a few clients keep a server busy;
---   - there is no terminal: what the specification has displayed is read from the database and then dropped;
+--   - there is no terminal: the client reads what the specification displays, and drops it;
 --   - a delivery is not queued (2.7.2): its client waits for it.
--- There are no foreign keys: the tables are the specification's (1.3) with their primary keys and the two indexes that
--- the transactions look up by.
+-- There are no foreign keys. The tables are the specification's (1.3), with their primary keys and the two indexes that
+-- the transactions need for lookups.
 --
 --   sysbench bench/workloads/tpcc.lua --warehouses=10 --threads=4 --mysql-socket=... --mysql-db=tpcc prepare
 --   sysbench bench/workloads/tpcc.lua --warehouses=10 --threads=32 --time=60 ... run
 --   sysbench bench/workloads/tpcc.lua --warehouses=10 ... check
 --   sysbench bench/workloads/tpcc.lua ... cleanup
 --
--- prepare wants an empty database and divides the warehouses among the threads. check ends with an error if the
--- database is not consistent (3.3.2); it may run at any time.
+-- prepare needs an empty database and divides the warehouses among the threads. check fails if the database is not
+-- consistent (3.3.2); it may run at any time.
 
 local ffi = require("ffi")
 
@@ -30,22 +30,22 @@ sysbench.cmdline.options = {
 local uniform = sysbench.rand.uniform
 local format, concat = string.format, table.concat
 
--- 1.2.1, 4.3.3.1: rows for each warehouse or district, or, of items, in all.
+-- 1.2.1, 4.3.3.1: rows for each warehouse or district; the items are shared by all warehouses.
 local ITEMS = 100000
 local DISTRICTS = 10
 local CUSTOMERS = 3000
 local ORDERS = 3000
--- The first order that is not yet delivered; it and all later ones have a row in new_order.
+-- The first undelivered order. It and all later ones have a row in new_order.
 local FIRST_NEW_ORDER = 2101
 
--- 2.1.6: the constants C of NURand. Each thread has a Lua state of its own, and all must agree, hence literals.
--- 2.1.6.1: C_LAST has another one in a run than in the load, and they differ by 65 to 119, but by neither 96 nor 112.
+-- 2.1.6: the constants C of NURand. They are literals, because each thread has its own Lua state and all must agree.
+-- 2.1.6.1: C_LAST differs between load and run, by 65 to 119, but neither by 96 nor by 112.
 local C_LAST_LOAD = 123
 local C_LAST_RUN = 223
 local C_CUSTOMER = 519
 local C_ITEM = 4211
 
--- 2.1.6: a number from first to last, not uniformly distributed.
+-- 2.1.6: a number from first to last, with a non-uniform distribution.
 local function nurand(a, c, first, last)
    return (bit.bor(uniform(0, a), uniform(first, last)) + c) % (last - first + 1) + first
 end
@@ -123,8 +123,8 @@ local TABLES = {
       c_data VARCHAR(500) NOT NULL,
       PRIMARY KEY (c_w_id, c_d_id, c_id),
       KEY customer_name (c_w_id, c_d_id, c_last, c_first)]]},
-   -- 1.3.1 gives HISTORY no primary key. InnoDB would make a hidden one, but group replication takes no table without a
-   -- key of its own, and a replica of a table without one searches the table for each row that it changes.
+   -- 1.3.1 gives HISTORY no primary key. InnoDB would add a hidden one, but group replication rejects a table without
+   -- its own key, and a replica searches such a table for each row that it changes.
    {"history", [[
       h_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
       h_c_id SMALLINT UNSIGNED NOT NULL,
@@ -192,8 +192,8 @@ local TABLES = {
       PRIMARY KEY (s_w_id, s_i_id)]]}
 }
 
--- 4.3.2.2: random strings of letters and digits. They are most of what prepare generates, so two characters come from
--- one random number.
+-- 4.3.2.2: random strings of letters and digits. prepare generates mostly these, so that one random number gives two
+-- characters.
 local CHARACTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 local PAIRS = #CHARACTERS * #CHARACTERS
 local pairs_of_characters
@@ -215,7 +215,7 @@ local function a_string(shortest, longest)
    return ffi.string(text, length)
 end
 
--- 4.3.3.1: I_DATA and S_DATA; a tenth of them has "ORIGINAL" somewhere.
+-- 4.3.3.1: I_DATA and S_DATA; 10 % contain "ORIGINAL".
 local function data_string()
    local data = a_string(26, 50)
    if uniform(1, 10) == 1 then
@@ -225,14 +225,14 @@ local function data_string()
    return data
 end
 
--- Two streets, city, state and zip code (4.3.2.7) as a part of a row.
+-- Two streets, city, state and zip code (4.3.2.7), as part of a row.
 local function address()
    return format("'%s','%s','%s','%s','%04d11111'", a_string(10, 20), a_string(10, 20), a_string(10, 20),
                  a_string(2, 2), uniform(0, 9999))
 end
 
--- Rows go to the server 500 at a time, which is enough to make the cost of a statement small. A commit comes after 20
--- statements: more rows in a transaction load no faster, and make a transaction that is large to replicate.
+-- The client sends 500 rows per statement, enough to make the cost of a statement small, and commits after 20
+-- statements: a larger transaction loads no faster and is harder to replicate.
 local ROWS = 500
 local STATEMENTS = 20
 
@@ -255,7 +255,7 @@ local function new_loader(connection)
       end
    end
 
-   -- A function that takes a row of the table, as text, the columns in their order unless they are named.
+   -- Returns a function that takes a row of the table as text. Columns are in the table's order unless name lists them.
    function loader.table(name)
       local buffer = {head = "INSERT INTO " .. name .. " VALUES ", n = 0}
       buffers[#buffers + 1] = buffer
@@ -305,7 +305,7 @@ local function load_customers(loader, w, d, now)
    local customer = loader.table("customer")
    local history = loader.table("history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)")
    for c = 1, CUSTOMERS do
-      -- 4.3.3.1: the first 1000 have each name once, so that no name is without a customer.
+      -- 4.3.3.1: the first 1000 customers have each name once, so that each name has a customer.
       local name = last_name(c <= 1000 and c - 1 or nurand(255, C_LAST_LOAD, 0, 999))
       customer(format("(%d,%d,%d,'%s','OE','%s',%s,'%08d%08d','%s','%s',50000,%.4f,-10,10,1,0,'%s')", c, d, w,
                       a_string(8, 16), name, address(), uniform(0, 99999999), uniform(0, 99999999), now,
@@ -317,7 +317,7 @@ end
 
 local function load_orders(loader, w, d, now)
    local orders, order_line, new_order = loader.table("orders"), loader.table("order_line"), loader.table("new_order")
-   -- 4.3.3.1: O_C_ID is a permutation: each customer has one order.
+   -- 4.3.3.1: O_C_ID is a permutation, so each customer has one order.
    local customers = {}
    for c = 1, CUSTOMERS do
       customers[c] = c
@@ -366,7 +366,7 @@ local function load_all()
    local count, threads = warehouses(), sysbench.opt.threads
    local connection = connect()
    fill_pairs()
-   -- Each thread asks for the tables and the server makes them once, so that no thread needs to wait for another.
+   -- Each thread creates the tables, and the server creates each once: no thread has to wait for another.
    for _, definition in ipairs(TABLES) do
       connection:query(format("CREATE TABLE IF NOT EXISTS %s (%s) ENGINE=InnoDB DEFAULT CHARSET=latin1", definition[1],
                               definition[2]))
@@ -381,8 +381,8 @@ local function load_all()
    connection:disconnect()
 end
 
--- sysbench drops the error of a command that runs in more threads than one, and then ends with status 0. An error that
--- would have it repeat an event, of which there are none here, is a table.
+-- sysbench drops the error of a command that runs in several threads, and exits with status 0. An error for which it
+-- would repeat an event is a table; there are no events here.
 local function prepare()
    local ok, message = pcall(load_all)
    if not ok then
@@ -402,11 +402,11 @@ end
 -- The transactions
 ----------------------------------------------------------------------------------------------------------------------
 
--- Each one has a function that draws its inputs and a function that executes it with them: if the server makes a victim
--- of a transaction, it is repeated with the same inputs.
+-- Each transaction has a function that draws its inputs and a function that executes it. If the server rolls one back
+-- as a deadlock victim, the client repeats it with the same inputs.
 --
--- Queries are text: rows of a prepared statement cannot be read with sysbench. To make up for it, one query does for
--- all lines of an order and for all districts of a delivery, which leaves the same rows as one query for each.
+-- Queries are text, because sysbench cannot read the rows of a prepared statement. To compensate, one query covers all
+-- lines of an order and all districts of a delivery; it leaves the same rows as one query for each.
 
 local connection, warehouse_count, home_warehouse, home_district
 
@@ -414,13 +414,13 @@ local function draw_warehouse()
    return sysbench.opt.roam and uniform(1, warehouse_count) or home_warehouse
 end
 
--- One of the other warehouses, all alike.
+-- Draws one of the other warehouses, with equal probability.
 local function draw_remote(w)
    local other = uniform(1, warehouse_count - 1)
    return other < w and other or other + 1
 end
 
--- 2.5.1.2, 2.6.1.2: 60 of 100 customers are looked up by their last name, the others by their number.
+-- 2.5.1.2, 2.6.1.2: 60 % of customers are looked up by their last name, the others by their number.
 local function draw_customer(input)
    if uniform(1, 100) <= 60 then
       input.c_last = last_name(nurand(255, C_LAST_RUN, 0, 999))
@@ -429,8 +429,8 @@ local function draw_customer(input)
    end
 end
 
--- 2.5.2.2, 2.6.2.2: of the customers of that name, by first name, the one in the middle, rounded up. No transaction
--- changes a name, so that this needs no lock.
+-- 2.5.2.2, 2.6.2.2: the middle customer of that name, ordered by first name, rounded up. No lock is needed, because no
+-- transaction changes a name.
 local function find_customer(w, d, input)
    if input.c_id then
       return input.c_id
@@ -459,23 +459,23 @@ local function draw_new_order()
       w = w, d = uniform(1, DISTRICTS), c = nurand(1023, C_CUSTOMER, 1, CUSTOMERS), count = uniform(5, 15),
       all_local = 1, lines = lines
    }
-   -- 2.4.1.4: in one of 100 orders the last item is one that does not exist, and the order is rolled back.
+   -- 2.4.1.4: in 1 % of the orders the last item does not exist, and the order is rolled back.
    input.unused_item = uniform(1, 100) == 1
    for i = 1, input.unused_item and input.count - 1 or input.count do
       local line = {item = nurand(8191, C_ITEM, 1, ITEMS), supply_w = w, quantity = uniform(1, 10)}
-      -- 2.4.1.5: one of 100 items comes from another warehouse.
+      -- 2.4.1.5: 1 % of the items come from another warehouse.
       if warehouse_count > 1 and uniform(1, 100) == 1 then
          line.supply_w = draw_remote(w)
          input.all_local = 0
       end
       lines[i] = line
    end
-   -- All orders lock the rows of stock in this order, so that two of them do not wait for one another.
+   -- All orders lock rows of stock in this order, so that they cannot deadlock.
    table.sort(lines, by_supply)
    return input
 end
 
--- 2.4.2.2: the stock of the lines first to last, which have one supply warehouse.
+-- 2.4.2.2: the stock of the lines from first to last, which have the same supply warehouse.
 local function take_stock(input, first, last)
    local lines, supply_w = input.lines, input.lines[first].supply_w
    local ids, stock = {}, {}
@@ -494,7 +494,7 @@ local function take_stock(input, first, last)
       local item = stock[tonumber(row[1])]
       item.quantity, item.dist_info, item.taken, item.orders = tonumber(row[2]), row[3], 0, 0
    end
-   -- An item may be in an order more than once: each of its lines counts.
+   -- An item may be in an order several times; each line counts.
    for i = first, last do
       local line = lines[i]
       local item = stock[line.item]
@@ -535,7 +535,7 @@ local function new_order(input)
                            input.all_local))
    connection:query(format("INSERT INTO new_order VALUES (%s,%d,%d)", o, d, w))
 
-   -- 2.4.2.3: all items that exist are processed, as if it were not yet known that the last one does not.
+   -- 2.4.2.3: all existing items are processed, as if the client did not know yet that the last one does not exist.
    local ids, prices = {}, {}
    for i = 1, #lines do
       ids[i] = lines[i].item
@@ -571,7 +571,7 @@ end
 local function draw_payment()
    local w, d = draw_warehouse(), uniform(1, DISTRICTS)
    local input = {w = w, d = d, c_w = w, c_d = d, amount = uniform(100, 500000) / 100}
-   -- 2.5.1.2: 15 of 100 customers pay at another warehouse than their own.
+   -- 2.5.1.2: 15 % of customers pay at a warehouse that is not their own.
    if warehouse_count > 1 and uniform(1, 100) > 85 then
       input.c_w, input.c_d = draw_remote(w), uniform(1, DISTRICTS)
    end
@@ -583,7 +583,7 @@ end
 local function payment(input)
    local w, d, c_w, c_d, amount = input.w, input.d, input.c_w, input.c_d, input.amount
    connection:query("START TRANSACTION")
-   -- The name of the customer, if there is one, is looked up before the lock on the warehouse, which all wait for.
+   -- The customer's name is looked up before the lock on the warehouse, for which all payments wait.
    local c = find_customer(c_w, c_d, input)
    connection:query(format("UPDATE warehouse SET w_ytd=w_ytd+%.2f WHERE w_id=%d", amount, w))
    connection:query(format("UPDATE district SET d_ytd=d_ytd+%.2f WHERE d_w_id=%d AND d_id=%d", amount, w, d))
@@ -596,7 +596,7 @@ local function payment(input)
       "SELECT c_credit, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, "
       .. "c_credit_lim, c_discount, c_balance, IF(c_credit='BC', c_data, '') FROM customer WHERE %s FOR UPDATE",
       customer))
-   -- 2.5.2.2: a customer with bad credit has the payment noted in front of C_DATA, whose end is dropped.
+   -- 2.5.2.2: for a customer with bad credit, the payment is noted at the front of C_DATA, which is cut at the end.
    local note = ""
    if credit == "BC" then
       note = format(", c_data=LEFT(CONCAT('%s %d %d %d %d %.2f|', c_data), 500)", c, c_d, c_w, d, w, amount)
@@ -636,7 +636,7 @@ local function draw_delivery()
    return {w = draw_warehouse(), carrier = uniform(1, 10)}
 end
 
--- The condition that names a row, or the lines, of an order or customer of each district in the table.
+-- The condition for the rows of one order or customer of each district in numbers.
 local function of_districts(prefix, column, w, numbers)
    local parts = {}
    for d = 1, DISTRICTS do
@@ -657,13 +657,13 @@ local function by_district(query)
    return values
 end
 
--- 2.7.4: the oldest new order of each district, locked. Its key is read first, and then locked by its full value: a
--- locking read of the lowest one would also lock the gap in front of it, where the district before inserts its new
--- orders. Numbers only grow, so that an order that is still there when it is locked is still the oldest; if it is gone,
+-- 2.7.4: locks the oldest new order of each district. It first reads the key, and then locks it by its full value: a
+-- locking read of the lowest key would also lock the gap in front of it, where the previous district inserts its new
+-- orders. Numbers only grow, so an order that is still there when it is locked is still the oldest. If it is gone,
 -- another delivery took it, and the next one is locked with its gap.
 local function lock_oldest(w)
-   -- A subquery for each district ends at its first row; MIN() and GROUP BY would read all of them, and so would the
-   -- subquery if its ORDER BY were not the whole key.
+   -- A subquery per district ends at its first row. MIN() with GROUP BY would read all rows, and so would the subquery
+   -- with an ORDER BY of less than the whole key.
    local oldest = by_district(format(
       "SELECT d_id, (SELECT no_o_id FROM new_order WHERE no_w_id=d_w_id AND no_d_id=d_id "
       .. "ORDER BY no_w_id, no_d_id, no_o_id LIMIT 1) FROM district WHERE d_w_id=%d", w))
@@ -681,7 +681,7 @@ local function lock_oldest(w)
    return locked
 end
 
--- 2.7.4; a district without a new order is skipped.
+-- 2.7.4: a district without a new order is skipped.
 local function delivery(input)
    local w = input.w
    connection:query("START TRANSACTION")
@@ -708,7 +708,7 @@ local function delivery(input)
    connection:query("COMMIT")
 end
 
--- 2.8.1: the district is the terminal's and does not change.
+-- 2.8.1: the district is the terminal's and constant.
 local function draw_stock_level()
    return {w = draw_warehouse(), d = home_district, threshold = uniform(10, 20)}
 end
@@ -726,8 +726,8 @@ local function stock_level(input)
 end
 
 -- 5.2.5.7: keying times, and means of think times.
--- 5.2.4.2: each client takes its transactions from a shuffled deck of these 23 cards, and shuffles again when it is
--- through: the shares are exact, 10/23 of new-order and payment each and 1/23 of each other one.
+-- 5.2.4.2: each client draws its transactions from a shuffled deck of these 23 cards, and shuffles again at its end. So
+-- the fractions are exact: 10/23 of new-order and payment each, and 1/23 of each other one.
 local TRANSACTIONS = {
    {name = "new_order", cards = 10, draw = draw_new_order, execute = new_order, keying_s = 18, think_s = 12},
    {name = "payment", cards = 10, draw = draw_payment, execute = payment, keying_s = 3, think_s = 12},
@@ -736,12 +736,12 @@ local TRANSACTIONS = {
    {name = "stock_level", cards = 1, draw = draw_stock_level, execute = stock_level, keying_s = 2, think_s = 5}
 }
 
--- 5.2.5.4: a think time is distributed exponentially, and at most 10 times its mean.
+-- 5.2.5.4: a think time is exponentially distributed, with a maximum of 10 times its mean.
 local function draw_think_s(mean_s)
    return math.min(-math.log(uniform(1, 1000000000) / 1e9), 10) * mean_s
 end
 
--- bench/measured.lua has a function for it, since the wait is no part of the response time.
+-- bench/measured.lua has a function for waits, because they are not part of the response time.
 local function wait(seconds)
    if client_waits then
       client_waits(seconds)
@@ -767,8 +767,8 @@ end
 
 function thread_init()
    warehouse_count = warehouses()
-   -- 2.4.1.1, 2.8.1.1: a client is a terminal, and has a home warehouse and a district in it that do not change. With
-   -- fewer clients than warehouses the others have no terminal and only remote accesses; --roam is for that case.
+   -- 2.4.1.1, 2.8.1.1: a client is a terminal with a constant home warehouse and a district in it. With fewer clients
+   -- than warehouses, the other warehouses have no terminal and only remote accesses; --roam is for that case.
    home_warehouse = sysbench.tid % warehouse_count + 1
    home_district = math.floor(sysbench.tid / warehouse_count) % DISTRICTS + 1
    for _, transaction in ipairs(TRANSACTIONS) do
@@ -779,15 +779,15 @@ function thread_init()
    connection = connect()
 end
 
--- The transaction that is to be done and its inputs. They stay until it is done: sysbench repeats an event that ended
--- with one of --mysql-ignore-errors, and drawing anew would favour the transactions that seldom are victims.
+-- The current transaction and its inputs. They stay until it is done: sysbench repeats an event after an error of
+-- --mysql-ignore-errors, and a new draw would favour transactions that are seldom rolled back.
 local transaction, input
--- How long the client thinks about its last transaction.
+-- The think time after the client's last transaction.
 local think_s = 0
 
--- Executes one transaction, and leaves its name in the global transaction_kind for bench/measured.lua: it cannot return
--- it, as sysbench ends the thread of an event that returns something. A new-order that is rolled back for its unused
--- item is one that is done.
+-- Executes one transaction and sets the global transaction_kind for bench/measured.lua. It cannot return the kind,
+-- because sysbench ends the thread of an event that returns a value. A new-order that is rolled back for its unused
+-- item counts as done.
 function event()
    if not transaction then
       transaction = draw_transaction()
@@ -799,8 +799,8 @@ function event()
    end
    local ok, message = pcall(transaction.execute, input)
    if not ok then
-      -- A lock wait timeout undoes its statement only, and the next START TRANSACTION would commit what came before. An
-      -- error that is a string is none that sysbench repeats the event for; the end of the connection rolls back.
+      -- A lock wait timeout undoes only its statement, and the next START TRANSACTION would commit the earlier ones.
+      -- For an error that is a string sysbench does not repeat the event; the end of the connection rolls back.
       if type(message) == "table" then
          connection:query("ROLLBACK")
       end
@@ -818,9 +818,8 @@ end
 -- Consistency
 ----------------------------------------------------------------------------------------------------------------------
 
--- 3.3.2.1 to 3.3.2.4: a query each, for the rows that break the condition, and the names of its columns. By 3.3.2.2 and
--- 3.3.2.3 a district without new orders has no max(NO_O_ID) to compare; a district without orders or lines has 0 of
--- them.
+-- 3.3.2.1 to 3.3.2.4: for each condition a query for the rows that break it, and the names of its columns. By 3.3.2.2
+-- and 3.3.2.3 a district without new orders has no max(NO_O_ID) to compare. One without orders or lines has 0 of them.
 local CONDITIONS = {
    {{"W_ID", "W_YTD", "sum(D_YTD)"}, [[
       SELECT w_id, w_ytd, total
@@ -851,7 +850,7 @@ local CONDITIONS = {
 
 local function check()
    local connection = connect()
-   -- One snapshot for all, so that clients may be at work.
+   -- One snapshot for all queries, because clients may be active.
    connection:query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
    connection:query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
    local found = tonumber((connection:query_row("SELECT COUNT(*) FROM warehouse")))
@@ -874,7 +873,7 @@ local function check()
    end
    connection:query("COMMIT")
    connection:disconnect()
-   -- sysbench ends with an error if a command returns false.
+   -- If a command returns false, sysbench exits with an error.
    return consistent
 end
 

@@ -1,4 +1,4 @@
-"""What is verified of DDL after a crash; without a server."""
+"""The verification of DDL after a crash; no server."""
 
 import random
 import sys
@@ -13,7 +13,7 @@ ddl, Failure = powercut.ddl, powercut.Failure
 
 
 class Server:
-    """Gives the answers that a server would whose tables are as they were prepared; wrong has others, by statement."""
+    """Answers like a server whose tables are as prepared. wrong has other answers, by part of a statement."""
 
     data = Path("/nowhere")
 

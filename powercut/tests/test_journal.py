@@ -1,5 +1,6 @@
-"""What data=journal of ext4 makes whole, docs/origins.md, 1: a block, and not a page of four. One process
-writes pages at random, each filled with a number of its own, another file is flushed all the time, the power is cut."""
+"""What ext4 with data=journal writes atomically (docs/origins.md, 1): a block, but not a page of four blocks. A process
+writes pages at random, each filled with its own number, and flushes another file all the time; then the power is
+cut."""
 
 import os
 import random
@@ -16,7 +17,7 @@ from storage import Storage, wait_until
 
 PAGES = 256
 SEED = 1
-# In 20 cuts 11 have torn a page of 16 KiB (Linux 6.18); that 30 show none happens once in 10^10 then.
+# Source: 11 of 20 cuts tore a page of 16 KiB (Linux 6.18). At that rate no torn page in 30 has a probability of 10^-10.
 CUTS = 30
 WRITER = """
 import mmap, os, random, struct, sys, threading
@@ -45,7 +46,7 @@ for task in (write, flush):
 
 class Journal(WithStorage):
     def torn_pages(self, page_bytes, chance):
-        """How many pages are torn after one cut."""
+        """The number of torn pages after one cut."""
         with Storage(self.folder / "one", "ext4-journal") as disk:
             disk.format()
             disk.switch_on()

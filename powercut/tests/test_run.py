@@ -1,4 +1,4 @@
-"""What a run of cuts does with what comes of them; without a server."""
+"""How a run of cuts treats the outcomes; no server."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ import powercut
 
 
 class Run(unittest.TestCase):
-    """Cuts that are made up: of each seed, what is wrong with what is left."""
+    """Made-up cuts: for each seed, what is wrong with the outcome."""
 
     def run_cuts(self, loses, wrong):
         self.seeds = []
@@ -69,14 +69,14 @@ class Failures(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def test_servers_and_repetitions_are_told_apart(self):
-        """The same seed of another server, or of a later run, is another cut."""
+        """The same seed with another server, or in a later run, is another cut."""
         def outcome(server, seed, wrong=None):
             return json.dumps({"configuration": "ext4", "how": "cut", "server": server, "seed": seed, "wrong": wrong,
                                "interrupted": 3, "torn": 1})  # fmt: skip
 
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "outcomes.jsonl"
-            # Two cuts of a, the second of which lost something; two of b; seed 1 of b again.
+            # Two cuts of a, the second with a loss; two of b; seed 1 of b again.
             lines = [outcome("a", 1), outcome("a", 1), outcome("a", 2, "lost"), outcome("a", 2),
                      outcome("b", 1), outcome("b", 1), outcome("b", 2), outcome("b", 2), outcome("b", 1)]  # fmt: skip
             file.write_text("\n".join(lines) + "\n")

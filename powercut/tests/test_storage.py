@@ -1,4 +1,4 @@
-"""Tests of the storage that loses power: no server. Skipped where nothing can be mounted."""
+"""The storage that loses power; no server. Skipped on machines that do not allow mounts."""
 
 import contextlib
 import ctypes
@@ -25,7 +25,7 @@ SEEDS = range(60)
 
 
 def pages(letter, length=PAGE):
-    """Aligned, as direct I/O has to be."""
+    """A buffer that is aligned for direct I/O."""
     buffer = mmap.mmap(-1, length)
     buffer.write(letter.encode() * length)
     return buffer
@@ -59,14 +59,14 @@ class WithStorage(unittest.TestCase):
         self.folder = self.enterContext(temporary_folder("/dev/shm"))
 
     def new(self, kind, *options):
-        """New storage, whose power is on; options are powercut_fs'."""
+        """New storage whose power is on. options are powercut_fs'."""
         one = self.enterContext(Storage(self.folder / "one", kind, *options))
         one.format()
         one.switch_on()
         return one
 
     def outcomes(self, cut, seeds):
-        """What each seed makes of a cut: the medium, and what is said of it."""
+        """Yield, for each seed, the resolved medium and the report of powercut_fs."""
         cut.switch_off()
         for seed in seeds:
             with Storage(self.folder / "outcome", cut.kind, sector_bytes=cut.sector_bytes) as outcome:
@@ -123,7 +123,7 @@ class DirectFs(WithStorage):
         one.switch_off()
         self.assertEqual(one.settle(1)["interrupted"], 0)
         one.switch_on()
-        # What is no whole block.
+        # Not a whole block.
         with opened(one.mount / "file", os.O_RDWR) as file:
             os.pwrite(file, b"B" * 600, 5000)
             self.assertEqual(os.pread(file, 800, 4900), b"A" * 100 + b"B" * 600 + b"A" * 100)
@@ -140,7 +140,7 @@ class DirectFs(WithStorage):
             with self.assertRaises(OSError):
                 os.pwrite(file, pages("C"), PAGE)
         self.assertTrue(self.one.is_off())
-        # It is one of the interrupted.
+        # The write at which the power goes is one of the interrupted.
         found = {said["interrupted"] for _, said in self.outcomes(self.one, [1])}
         self.assertEqual(found, {7})
 
@@ -174,7 +174,7 @@ class DirectFs(WithStorage):
             fcntl.ioctl(file, ATOMIC_WRITES, struct.pack("I", 1))
             for place in range(4):
                 os.pwrite(file, pages("A"), place * PAGE)
-            # More than is promised for.
+            # Larger than the writes that the ioctl covers.
             os.pwrite(file, pages("B", 2 * storage.ATOMIC_BYTES), 4 * PAGE)
             self.one.control("cut")
         n_torn = 0
@@ -244,7 +244,7 @@ class DirectFs(WithStorage):
             os.fsync(file)
             self.assertEqual(self.on_medium(), b"A" * 4096 + bytes(PAGE) + b"A" * (PAGE - 4096))
             self.assertLessEqual((self.one.store / "content/file").stat().st_blocks * 512, PAGE)
-            # The size stays, also where the hole would end behind it.
+            # The size stays, also if the hole would end beyond it.
             punch_hole(file, PAGE, 4 * PAGE)
             self.assertEqual(os.fstat(file).st_size, 2 * PAGE)
             self.one.control("cut")
@@ -300,7 +300,7 @@ class Disk(WithStorage):
                         disk.control("cut")
                     self.assertTrue(disk.is_off())
                     for outcome, said in self.outcomes(disk, range(3)):
-                        # With data=journal direct I/O is none: the page that was not flushed is in the kernel.
+                        # With data=journal there is no direct I/O: the kernel still has the page that was not flushed.
                         self.assertEqual(said["interrupted"] > 0, kind != "ext4-journal")
                         outcome.switch_on()
                         content = (outcome.mount / "file").read_bytes()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Run the tests of storage that this machine does not have, each kind in a guest of QEMU: test_storage.py.
+"""Run the tests of storage that this machine does not have (test_storage.py), each class in its own QEMU guest.
 
-The guest's processor is emulated, so no machine is too virtual for it. It has its own kernel, the host's files, which
-it cannot change, and a disk. What it consists of is installed below build/guest. It needs root.
+QEMU emulates the guest's processor, so this also runs in a virtual machine. The guest has its own kernel, the host's
+files read-only, and a disk. The tool installs QEMU and the kernel below build/guest. Needs root.
 
-    guest.py             all of them
-    guest.py NAME...     those of these classes
+    guest.py             all classes of tests
+    guest.py NAME...     these classes
 """
 
 import contextlib
@@ -27,15 +27,15 @@ LOGS = BUILD / "test-logs"
 SUITE = "trixie"
 BACKPORTS = f"{SUITE}-backports"
 BASE = ["busybox-static", "ca-certificates", "kmod"]
-# Roots, with what is in them: QEMU that emulates NVMe's atomic writes, and Linux whose file systems know of these for
-# more than a block, are newer than the suite.
+# APT options and packages of each root. Backports: the suite's QEMU does not emulate NVMe's atomic writes, and its
+# Linux has no file system with atomic writes of more than a block.
 ROOTS = {
     "newest": (["-t", BACKPORTS], ["qemu-system-x86", "linux-image-amd64"]),
 }
 MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "nvme", "virtio_blk", "virtio_rng", "ext4", "xfs"]
-# NVMe counts from 0, and in blocks: whole up to 64 KiB.
+# Atomic up to 64 KiB: NVMe counts blocks of 512 bytes, from 0.
 WHOLE = "logical_block_size=512,physical_block_size=4096,atomic.nawun=127,atomic.nawupf=127"
-# Of each class of tests: the root whose kernel it runs, modules beside the others, and the disk.
+# For each class of tests: the root whose kernel runs, more kernel modules, and QEMU's devices for the disk.
 CLASSES = {
     "WholeByDevice": ("newest", [], ["nvme,serial=spw", f"nvme-ns,drive=disk,{WHOLE}"]),
     "LargeSectors": ("newest", [], ["nvme,serial=spw", "nvme-ns,drive=disk,logical_block_size=4096"]),
@@ -48,7 +48,7 @@ TIMEOUT_SECONDS = 1800
 
 
 def run(*command, **options):
-    """A command whose output is in the log; it ends with us."""
+    """Run a command with its output in the log; it dies with this process."""
     LOGS.mkdir(parents=True, exist_ok=True)
     with open(LOGS / "guest-install.log", "a") as log:
         result = subprocess.run([*DIES_WITH_US, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -59,8 +59,8 @@ def run(*command, **options):
 
 @contextlib.contextmanager
 def with_proc(root):
-    """A root that commands can run in. It is no mount namespace of its own: that would keep every file system of the
-    machine mounted that is unmounted meanwhile."""
+    """Mount /proc in a root, so that commands can run there. Not a new mount namespace: that would keep file systems
+    mounted that the machine unmounts meanwhile."""
     run("mount", "-t", "proc", "proc", root / "proc")
     try:
         yield ["chroot", root]
@@ -69,7 +69,7 @@ def with_proc(root):
 
 
 def mirror():
-    """Where this machine's own packages of Debian are from."""
+    """The address of the Debian mirror that this machine's APT uses."""
     listed = subprocess.run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Identifier: Packages"],
                             check=True, capture_output=True, text=True).stdout  # fmt: skip
     for line in listed.splitlines():
@@ -80,7 +80,7 @@ def mirror():
 
 
 def install(name):
-    """Make a root, unless it is there; what an interrupted run has left of it is made anew."""
+    """Make a root, unless it is there. The partial one of an interrupted run is made anew."""
     root = GUEST / name
     if root.exists():
         return root
@@ -91,7 +91,7 @@ def install(name):
     partial = root.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     with folder(partial):
-        # Of another user than root, too.
+        # Other users can enter it, too.
         partial.chmod(0o755)
         fill(partial, options, packages)
         partial.rename(root)
@@ -113,7 +113,7 @@ def fill(partial, options, packages):
 
 
 def make_initrd(root, modules):
-    """What the guest starts with: the modules in the order in which they need each other, and init."""
+    """Make the guest's initrd: init, and the kernel modules in the order of their dependencies."""
     tree = GUEST / "initrd"
     shutil.rmtree(tree, ignore_errors=True)
     for name in ("bin", "dev", "host", "modules", "proc", "root", "sys", "written"):
@@ -126,7 +126,7 @@ def make_initrd(root, modules):
     for module in modules:
         listed = subprocess.run(["chroot", root, "modprobe", "--set-version", release, "--show-depends", module],
                                 check=True, capture_output=True, text=True).stdout  # fmt: skip
-        # One that is a part of the kernel has the word "builtin" and no file.
+        # A module that is built into the kernel has the word "builtin" and no file.
         for path in re.findall(r"^insmod (\S+)", listed, re.MULTILINE):
             name = Path(path).name.removesuffix(".xz")
             if name in order:
@@ -142,7 +142,7 @@ def make_initrd(root, modules):
 
 
 def run_class(name):
-    """Run a class of tests in its guest; gives whether they passed."""
+    """Run a class of tests in its guest; return whether they passed."""
     which, modules, devices = CLASSES[name]
     emulator, root = install("newest"), install(which)
     initrd = make_initrd(root, [*MODULES, *modules])
@@ -175,7 +175,7 @@ def run_class(name):
         say(f"{name}: the guest was ended, as it was not done after {TIMEOUT_SECONDS} s")
     disk.unlink()
     text = log.read_text(errors="replace")
-    # Without what the kernel says.
+    # Without the kernel's messages.
     print("\n".join(line for line in text.splitlines() if not line.startswith("[")), flush=True)
     return re.search(r"^spillway: guest: exit status 0\r?$", text, re.MULTILINE) is not None
 

@@ -1,5 +1,5 @@
-"""What this machine's storage cannot show: a device that writes pages whole, and sectors of 4096 bytes. In a guest, by
-guest.py."""
+"""Tests on storage that this machine does not have: a device with atomic writes, and sectors of 4096 bytes. guest.py
+runs them in a guest."""
 
 import signal
 import subprocess
@@ -20,7 +20,7 @@ NO_MEANS = "the storage does not write 16 KiB atomically"
 
 class Guest(test_atomic_writes.Servers):
     def mount(self, *what):
-        """In a folder whose path is short enough for a socket."""
+        """Mount in a folder whose path is short enough for a socket."""
         folder = self.enterContext(tempfile.TemporaryDirectory())
         subprocess.run(["mount", *what, folder], check=True)
         self.addCleanup(subprocess.run, ["umount", folder], check=True)
@@ -31,7 +31,7 @@ class Guest(test_atomic_writes.Servers):
         return self.mount(self.DISK)
 
     def assert_is_whole(self, folder, method, message, *options):
-        """All files are; a killed server's are as they have to be; ON takes them, too."""
+        """AUTO writes all files with this method. ON recovers after a kill, and does the same."""
         scratch = self.server(folder, *options)
         scratch.start(FORK, AUTO, *options)
         scratch.sql(FILL)
@@ -68,7 +68,7 @@ class Guest(test_atomic_writes.Servers):
 
 
 class WholeByDevice(Guest):
-    """NVMe with atomic writes of up to 64 KiB, also when the power fails."""
+    """NVMe with atomic writes of up to 64 KiB, also in a power cut (nawun, nawupf)."""
 
     DISK = "/dev/nvme0n1"
     MESSAGE = "device with RWF_ATOMIC"
@@ -87,7 +87,7 @@ class WholeByDevice(Guest):
 
 
 class LargeSectors(Guest):
-    """NVMe whose logical blocks have 4096 bytes."""
+    """NVMe with logical blocks of 4096 bytes."""
 
     DISK = "/dev/nvme0n1"
     SECTOR = "device sector"
@@ -102,7 +102,7 @@ class LargeSectors(Guest):
 
 
 class UntrustedSectors(Guest):
-    """The same of a virtual machine's disk: what is below it is not known."""
+    """Such blocks on a virtual machine's disk: the device below it is unknown."""
 
     DISK = "/dev/vda"
 

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file tools/server_tests/aio_fault.cc
-Makes writes fail in a server, those of libaio for the most part: a shared
-object to preload. What fails is said in the environment; numbers are decimal.
+Makes writes and io_setup() of a server fail: a shared object to preload. The
+environment says which calls fail; numbers are decimal.
 
   AIO_FAULT_SETUP="ERRNO MIN_EVENTS FIRST LAST"
     io_setup() for MIN_EVENTS events or more fails with ERRNO, from the FIRST
@@ -18,15 +18,16 @@ object to preload. What fails is said in the environment; numbers are decimal.
   AIO_FAULT_SUBMIT="ERRNO EVERY FIRST LAST"
     every EVERYth io_submit() from the FIRST call to the LAST fails with ERRNO
   AIO_FAULT_PARTIAL="EVERY"
-    every EVERYth io_submit() of a write of 8 KiB or more asks the kernel for
-    the first half only, as if the device had taken no more
+    every EVERYth io_submit() of a write of 8 KiB or more submits the first half
+    only, as if the device had written only that
   AIO_FAULT_ATOMIC="ERRNO"
     each io_submit() of a write with RWF_ATOMIC fails with ERRNO
   AIO_FAULT_PWRITEV2="ERRNO FIRST"
-    so does each pwritev2() with it, from the FIRST on, counted from 1
+    each pwritev2() with RWF_ATOMIC fails with ERRNO, from the FIRST such call
+    on, counted from 1
   AIO_FAULT_PLAIN="1"
-    the process aborts if a page of a file *.ibd is written by io_submit()
-    without RWF_ATOMIC */
+    the process aborts if io_submit() writes a page of a file *.ibd without
+    RWF_ATOMIC */
 
 #include <dlfcn.h>
 #include <libaio.h>
@@ -122,7 +123,7 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
   return real(context, n, iocbs);
 }
 
-/** What glibc calls pwritev2() where offsets have 64 bits. */
+/** The name in glibc of pwritev2() with 64-bit offsets. */
 extern "C" ssize_t pwritev64v2(int file, const struct iovec *vectors, int n,
                                off64_t offset, int flags) {
   static const auto real = next<decltype(&pwritev64v2)>("pwritev64v2");

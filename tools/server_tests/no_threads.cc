@@ -9,9 +9,10 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file tools/server_tests/no_threads.cc
-A limit of threads that is reached: a shared object to preload into a server.
+Simulates that the limit of threads is reached: a shared object to preload into
+a server.
 
-  NO_THREADS  a file: while it exists, no thread can be created */
+  NO_THREADS  a file: while it exists, pthread_create() fails with EAGAIN */
 
 #include <dlfcn.h>
 #include <pthread.h>

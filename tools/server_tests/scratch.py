@@ -1,4 +1,4 @@
-"""A mysqld in a scratch folder, for tests that need another server than var/'s or mysql-test-run's."""
+"""A mysqld in a scratch folder, for tests that need their own server."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from resources import temporary_folder
 forget_others_settings()
 
 STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
-# SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions, or AddressSanitizer; that build has to be there.
+# SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions or AddressSanitizer. That build has to be there.
 FORK = BUILD / "fork" / os.environ.get("SERVER_TESTS_FLAVOR", "release") / "runtime_output_directory/mysqld"
 CLIENT = FORK.parent / "mysql"
 START_SECONDS = 120
@@ -23,7 +23,7 @@ STOP_SECONDS = 120
 
 
 def to_preload(source, folder):
-    """A source of this folder as a shared object, for LD_PRELOAD of a server."""
+    """Compile a source as a shared object in folder, for LD_PRELOAD of a server."""
     library = folder / f"{source.stem}.so"
     options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["g++", *options, source, "-o", library], check=True)
@@ -31,14 +31,14 @@ def to_preload(source, folder):
 
 
 class Folder(contextlib.ExitStack):
-    """The scratch folder. A script without a context removes it by cleanup(), as with tempfile.TemporaryDirectory."""
+    """The scratch folder. A script without a with statement removes it by cleanup(), like a TemporaryDirectory."""
 
     cleanup = contextlib.ExitStack.close
 
 
 class Scratch:
-    """One data directory, served by one mysqld at a time; the folder and the server end with the context. The folder is
-    in parent, whose name is short: the socket is there, too."""
+    """A data directory with one mysqld at a time. The end of the context kills the server and removes the folder, which
+    is in parent. Its path has to be short, because the socket is there, too."""
 
     def __init__(self, parent="/tmp", page_bytes=16384):
         self.parent = parent
@@ -69,14 +69,14 @@ class Scratch:
         subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
 
     def launch(self, mysqld, *options, environment=None, wrapper=()):
-        """Run mysqld; environment holds variables beside those of this process, wrapper the command that runs it.
-        AddressSanitizer's library comes after what LD_PRELOAD names."""
+        """Run mysqld. environment: more variables; wrapper: a command that runs mysqld. AddressSanitizer's library may
+        come after those of LD_PRELOAD."""
         its_own = {"ASAN_OPTIONS": "verify_asan_link_order=0"} | os.environ | (environment or {})
         command = [*DIES_WITH_US, *wrapper, *self.options(mysqld), *options]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=its_own)
 
     def start(self, mysqld, *options, **how):
-        """The same, until it answers."""
+        """launch(), and wait until mysqld answers."""
         self.launch(mysqld, *options, **how)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
@@ -86,7 +86,7 @@ class Scratch:
         raise AssertionError(f"{mysqld} did not start:\n{self.log.read_text()[-3000:]}")
 
     def end(self, how=signal.SIGTERM):
-        """Stop the server, or kill it; returns its exit status."""
+        """Stop or kill the server; return its exit status."""
         self.process.send_signal(how)
         return self.process.wait(STOP_SECONDS)
 
@@ -94,7 +94,7 @@ class Scratch:
         return client_command(CLIENT, f"{self.path}/s", "--user=root", "--batch", "--unbuffered", "--skip-column-names")
 
     def session(self):
-        """A client that stays connected and carries out what is written to it."""
+        """A client that stays connected and executes the statements written to its stdin."""
         return subprocess.Popen(self.client_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def client(self, text):

@@ -9,14 +9,14 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file tools/server_tests/sync_hold.cc
-Tells which size of a file its syncs have made durable, and holds them: a shared
-object to preload into a server.
+Logs the file size that each sync of a file has made durable, and can hold the
+syncs: a shared object to preload into a server.
 
   SYNC_FILE  the end of the file's path
   SYNC_LOG   each sync of the file appends two lines: "begin SIZE" and, once it
-             has returned, "end SIZE", with the file's size before it
-  SYNC_HOLD  a file with a number: while it exists, syncs of a file that is as
-             large or larger wait before they return
+             is done, "end SIZE", with the file's size at the begin
+  SYNC_HOLD  a file with a number of bytes: while it exists, a sync waits before
+             it begins if the file has that size or is larger
   SYNC_KILL  a file: while it exists, a sync kills the server once it is done */
 
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ object to preload into a server.
 
 namespace {
 
-/** No sync is held longer, should the test end without removing SYNC_HOLD. */
+/** Max time to hold a sync, in case a test ends without removing SYNC_HOLD. */
 constexpr int HOLD_MAX_S = 120;
 constexpr int POLLS_PER_S = 50;
 

@@ -1,4 +1,4 @@
-"""innodb_ahead_flushing_device = UTIL finds the disk below the data directory, or says that there is none."""
+"""innodb_ahead_flushing_device = UTIL finds the disk of the data directory, or logs that there is none."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ class AheadFlushDevice(unittest.TestCase):
         return scratch
 
     def write_until(self, scratch, counter):
-        """Sessions insert, update and delete until a status variable is not 0, and for a while with it."""
+        """Sessions insert, update and delete until a status variable is above 0, and then for 2 s more."""
         deadline = time.monotonic() + SECONDS
         is_done = threading.Event()
         errors = []
@@ -54,7 +54,7 @@ class AheadFlushDevice(unittest.TestCase):
                                   f"UPDATE d.t SET a = REPEAT('{number}', 3000 * RAND()) WHERE RAND() < 0.1 LIMIT 50",
                                   "DELETE FROM d.t WHERE id > 1000 AND RAND() < 0.1 LIMIT 100"):  # fmt: skip
                     result = scratch.client(statement)
-                    # Of sessions that lock at random one may have to give way.
+                    # The sessions lock rows at random, so a deadlock can end a statement.
                     if result.returncode and "ERROR 1213 " not in result.stderr:
                         errors.append(result.stderr)
                         return

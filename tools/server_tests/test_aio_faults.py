@@ -1,4 +1,4 @@
-"""Calls of libaio fail: the server starts or goes on, says why, leaves no context behind, and loses nothing."""
+"""Calls of libaio fail: the server starts or continues, logs why, leaves no AIO context behind and loses no data."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ INSERT INTO d.t (a, b) VALUES ('a', UUID()), ('a', UUID()), ('a', UUID()), ('a',
 """ + 12 * "INSERT INTO d.t (a, b) SELECT a, UUID() FROM d.t;\n"
 ROWS = 4 << 12
 FLUSH_SECONDS = 60
-# What upstream says each time before it submits a request again.
+# InnoDB logs this each time before it submits a request again.
 EXPECTED_ERROR = re.compile(rf"Operating system error number {errno.EAGAIN} |Error number {errno.EAGAIN} means")
 
 
@@ -51,7 +51,7 @@ class AioFaults(unittest.TestCase):
         self.scratch.start(FORK, *OPTIONS, *options, environment={"LD_PRELOAD": str(self.library)} | faults)
 
     def contexts(self):
-        """Number of AIO contexts of the server: each is a mapping."""
+        """The number of AIO contexts of the server: each has a memory mapping."""
         return Path(f"/proc/{self.scratch.process.pid}/maps").read_text().count("/[aio]")
 
     def status(self, name):
@@ -61,7 +61,7 @@ class AioFaults(unittest.TestCase):
         return re.findall(r"\[Warning\].*AIO requests;.*", self.scratch.log.read_text())
 
     def load_and_check(self, **faults):
-        """Write pages, flush them all, and read them again with a new process."""
+        """Write and flush pages, restart, check them. Returns submit retries and max used slots."""
         self.scratch.sql(LOAD)
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0")
         deadline = time.monotonic() + FLUSH_SECONDS
@@ -79,7 +79,7 @@ class AioFaults(unittest.TestCase):
         return retries, used
 
     def test_no_fault(self):
-        """What the other tests are measured by."""
+        """The baseline for the other tests."""
         self.start()
         self.assertEqual(self.contexts(), THREADS)
         self.assertEqual(self.status("write_depth"), DEPTH)
@@ -88,7 +88,7 @@ class AioFaults(unittest.TestCase):
         self.assertEqual(retries, 0)
 
     def test_io_submit_is_tried_again(self):
-        """The first call is the probe's. EAGAIN is what a kernel says that has no room for a request."""
+        """The kernel returns EAGAIN if it has no free request. The first io_submit() is the probe's and succeeds."""
         fault = {"AIO_FAULT_SUBMIT": f"{errno.EAGAIN} 3 2 {EVER}"}
         self.start(**fault)
         retries, used = self.load_and_check(**fault)
@@ -98,14 +98,14 @@ class AioFaults(unittest.TestCase):
         self.assertRegex(lines, r"AIO writes: .* [0-9]+ io_submit retries")
 
     def test_partial_writes_are_completed(self):
-        """A slot whose request is submitted again for the rest comes through the list of completed slots twice."""
+        """InnoDB submits the rest of a partial write again, so its slot is in the list of completed slots twice."""
         fault = {"AIO_FAULT_PARTIAL": "2"}
         self.start(**fault)
         _, used = self.load_and_check(**fault)
         self.assertGreater(used, 0)
 
     def test_probe_fails(self):
-        """A tmpdir without native AIO: simulated AIO with its own depth, and the contexts are given back."""
+        """tmpdir has no native AIO: the server uses simulated AIO with its own depth, and frees the contexts."""
         fault = {"AIO_FAULT_SUBMIT": f"{errno.EINVAL} 1 1 1"}
         self.start(**fault)
         self.assertIn("Linux Native AIO disabled", self.scratch.log.read_text())
@@ -116,7 +116,7 @@ class AioFaults(unittest.TestCase):
         self.assertEqual(self.scratch.end(), 0)
 
     def test_a_limit_that_the_figures_do_not_show(self):
-        """No memory for rings above 1024: half the depth, and no advice about the sysctl."""
+        """No memory for more than 1024 events: half the depth, and no suggestion of a sysctl."""
         self.start(AIO_FAULT_SETUP=f"{errno.ENOMEM} 1025 1 {EVER}")
         self.assertEqual(self.status("write_depth"), 1024)
         self.assertEqual(self.contexts(), THREADS)
@@ -125,8 +125,8 @@ class AioFaults(unittest.TestCase):
         self.assertNotIn("set the sysctl", warning)
 
     def test_another_process_takes_the_room(self):
-        """The third context finds no room any more: the two before it are destroyed, and a smaller depth is used. The
-        figures say that there is room, so that a larger fs.aio-max-nr is not what helps."""
+        """The third io_setup() fails: the server destroys two contexts and uses half the depth. It does not suggest a
+        larger fs.aio-max-nr, because the kernel's figures show free requests."""
         self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} 1 3 3")
         self.assertEqual(self.status("write_depth"), DEPTH // 2)
         self.assertEqual(self.contexts(), THREADS)
@@ -135,7 +135,7 @@ class AioFaults(unittest.TestCase):
         self.assertNotIn("set the sysctl", warning)
 
     def test_a_kernel_without_aio(self):
-        """As in a sandbox that does not let io_setup() through."""
+        """io_setup() fails with ENOSYS, as in a sandbox that blocks it."""
         self.start(AIO_FAULT_SETUP=f"{errno.ENOSYS} 1 1 {EVER}")
         self.assertEqual(self.scratch.sql("SELECT @@innodb_use_native_aio"), "0")
         self.assertEqual(self.contexts(), 0)

@@ -1,4 +1,4 @@
-"""Pages without the doublewrite buffer: on storage that writes them whole, and on none that does not."""
+"""innodb_use_atomic_writes: a file bypasses the doublewrite buffer only if its storage writes pages atomically."""
 
 import contextlib
 import ctypes
@@ -26,23 +26,23 @@ SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
 AUTO = "--innodb-use-atomic-writes=AUTO"
 REJECTED = errno.EINVAL
-# Upstream's error for DB_UNSUPPORTED; a warning beside it says why.
+# Upstream's error for DB_UNSUPPORTED; the error log says why.
 REFUSED = "ERROR 1112 "
 PAGE_BYTES = 16384
 PAGE_NO, SPACE_ID = 4, 34
 ROOT_PAGE_NO = 4
-# The page of the transaction system, of the system tablespace.
+# The page of the transaction system in the system tablespace.
 SYSTEM_PAGE = 5
-# Beside the doublewrite files, while these may have copies that are older than the page.
+# The marker file, in the data directory: doublewrite copies may be older than their pages.
 MARK = "#spw_atomic_writes"
-# Writes with RWF_ATOMIC that are under way at once, at most.
+# The max number of pending writes with RWF_ATOMIC.
 RWF_AT_ONCE = 16
 RESTORED_FIRST_PAGE = "Restoring page [page id: space=0, page number=0] of datafile './ibdata1'"
-# What mysqld exits with after SIGABRT.
+# The exit status of mysqld after SIGABRT.
 ABORTED = 2
-# Of an inode of ext4: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
+# Flags of an ext4 inode: EXT4_EXTENTS_FL, EXT4_JOURNAL_DATA_FL.
 EXTENTS, JOURNAL_DATA = 0x80000, 0x4000
-# statx(2), of Linux 6.11: in the mask, and where the units are, which are two of 4 bytes each.
+# statx(2) since Linux 6.11: the bit in the mask, and the offset of the min and the max unit, 4 bytes each.
 STATX_WRITE_ATOMIC, UNITS_AT = 0x10000, 168
 N_TABLES = 60
 FILL = """
@@ -69,7 +69,7 @@ def lose_what_was_not_synced(xfs):
 
 
 class PowerCutFolder:
-    """powercut/powercut_fs.cc, with the ioctl that makes writes whole: its power can be cut."""
+    """A mount of powercut/powercut_fs.cc, with the ioctl for atomic writes, whose power can be cut."""
 
     def __init__(self, folder, sector_bytes):
         self.folder, self.top, self.process = folder, folder / "top", None
@@ -96,12 +96,12 @@ class PowerCutFolder:
         self.process.wait(filesystem.DIRECTFS_SECONDS)
 
     def resolve(self, seed):
-        """What of the writes that were not synced the power cut has left."""
+        """After a cut: keep unsynced writes, chosen by the seed, and drop the others."""
         subprocess.run([*self.options, f"--settle={seed}"], check=True, capture_output=True)
 
 
 def untorn_writes(path):
-    """What statx() says of untorn writes to a file: whether it claims any, and the smallest and the largest unit."""
+    """Untorn writes to a file, from statx(): whether they are supported, and the min and the max unit in bytes."""
     buffer = ctypes.create_string_buffer(256)
     if ctypes.CDLL(None).statx(-1, str(path).encode(), 0, STATX_WRITE_ATOMIC, buffer):
         raise unittest.SkipTest("no statx()")
@@ -110,7 +110,7 @@ def untorn_writes(path):
 
 
 class Servers(unittest.TestCase):
-    """What tests of innodb_use_atomic_writes do with a server; they are in the classes below it."""
+    """Shared methods of the tests of innodb_use_atomic_writes."""
 
     def server(self, parent, *options):
         scratch = self.enterContext(Scratch(str(parent)))
@@ -123,7 +123,7 @@ class Servers(unittest.TestCase):
         return {name.removeprefix("Innodb_"): int(value) for name, value in (row.split() for row in rows.splitlines())}
 
     def flush(self, scratch, table):
-        """By the page cleaners, whose pages the doublewrite buffer counts; then by a session."""
+        """The page cleaners flush all pages, which the doublewrite buffer counts; then a session flushes a table."""
         scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0")
         for _ in range(600):
             if scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'").split()[1] == "0":
@@ -139,7 +139,7 @@ class Servers(unittest.TestCase):
         self.assertEqual(int(scratch.sql(f"SELECT COUNT(*) FROM d.{table}")), rows)
 
     def assert_does_not_start(self, scratch, *options, server=FORK):
-        """Gives what the error log says of it."""
+        """Returns the error log of the failed start."""
         begin = scratch.log.stat().st_size if scratch.log.exists() else 0
         status = subprocess.run([*scratch.options(server), *options], stdin=subprocess.DEVNULL, check=False).returncode
         self.assertEqual(status, 1)
@@ -153,12 +153,12 @@ class AtomicWrites(Servers):
             raise unittest.SkipTest("mounting file systems needs root and /dev/loop-control")
 
     def mount(self, kind, *options):
-        """A file system that the test has to itself, on a loop device with these options."""
+        """Mount a new file system, on a loop device with these options."""
         folder = self.enterContext(temporary_folder("/var/tmp"))
         return self.enterContext(filesystem.mounted(kind, "2G", folder, *options))
 
     def test_a_claim_alone(self):
-        """ext4 has statx()'s bit for untorn writes also on a device that has none, with units of 0."""
+        """ext4 sets statx()'s bit for untorn writes also on a device without them, with units of 0."""
         ext4 = self.mount("ext4")
         (ext4 / "file").touch()
         claims, *units = untorn_writes(ext4 / "file")
@@ -180,7 +180,7 @@ class AtomicWrites(Servers):
         self.assertEqual(method.strip().split("\t"), ["doublewrite", why])
 
     def test_on(self):
-        """XFS copies each page. What cannot is refused; what needs the doublewrite buffer has it."""
+        """XFS copies pages. Other storage is refused; page-compressed tables keep the doublewrite buffer."""
         xfs, ext4 = self.mount("xfs-reflink"), self.mount("ext4")
         scratch = self.server(xfs)
         other = f"--innodb-directories={ext4}"
@@ -202,7 +202,7 @@ class AtomicWrites(Servers):
         self.assertEqual(log.count("torn-page protection by copy on write with RWF_ATOMIC"), 1)
         self.assertIn("the server changed innodb_flush_method to O_DIRECT", log)
 
-        # Where nothing is written whole, and a page that is smaller than a block: refused, and nothing is left.
+        # Storage without atomic writes, and pages smaller than a block, are refused, and no file is left.
         result = scratch.client(f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{ext4}'")
         self.assertRegex(result.stderr, REFUSED)
         self.assertIn("the storage does not write 16 KiB atomically", scratch.log.read_text())
@@ -211,7 +211,7 @@ class AtomicWrites(Servers):
         self.assertRegex(result.stderr, REFUSED)
         scratch.sql("CREATE TABLE d.u (a INT); INSERT INTO d.u VALUES (1); DROP TABLE d.u")
 
-        # Compressed pages of a block and more are whole; page-compressed ones go through the doublewrite buffer.
+        # Compressed pages of a block or more are written atomically; page-compressed ones use the doublewrite buffer.
         scratch.sql("CREATE TABLE d.z LIKE d.t; ALTER TABLE d.z ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 4;"
                     "INSERT INTO d.z SELECT * FROM d.t;")  # fmt: skip
         self.flush(scratch, "z")
@@ -226,7 +226,7 @@ class AtomicWrites(Servers):
         self.assertGreater(status["dblwr_pages_written"], 0)
         self.assertGreaterEqual(status["atomic_write_page_compressed"], status["dblwr_pages_written"])
 
-        # Exported and imported, undo tablespaces made and dropped, temporary tables.
+        # Export and import, an undo tablespace, a temporary table.
         scratch.sql("CREATE TABLE d.i LIKE d.t; ALTER TABLE d.i DISCARD TABLESPACE; FLUSH TABLES d.t FOR EXPORT;")
         with scratch.session() as session:
             session.stdin.write("FLUSH TABLES d.t FOR EXPORT; SELECT 1;\n")
@@ -239,15 +239,15 @@ class AtomicWrites(Servers):
                     "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; ALTER UNDO TABLESPACE u SET INACTIVE;"
                     "CREATE TEMPORARY TABLE d.x SELECT * FROM d.t;")  # fmt: skip
 
-        # Of a refused undo tablespace nothing is left, which the shutdown would end at.
+        # A refused undo tablespace leaves nothing behind; the shutdown would fail on it.
         result = scratch.client(f"CREATE UNDO TABLESPACE r ADD DATAFILE '{ext4}/r.ibu'")
         self.assertIn("ERROR 1528 ", result.stderr)
         self.assertIn("r.ibu' cannot be used", scratch.log.read_text())
         self.assertEqual(list(ext4.rglob("*.ibu")), [])
         scratch.sql("CREATE UNDO TABLESPACE r ADD DATAFILE 'r.ibu'; ALTER UNDO TABLESPACE r SET INACTIVE")
 
-        # A table that is on such storage already: the server starts without it, and says why; where it has to recover
-        # it, it does not.
+        # A table on such storage: the server starts without it, and logs why. If the table needs recovery, the server
+        # does not start.
         self.assertEqual(scratch.end(), 0)
         scratch.start(FORK, other)
         scratch.sql(f"CREATE TABLE d.e (a INT) DATA DIRECTORY = '{ext4}'; INSERT INTO d.e VALUES (1)")
@@ -270,7 +270,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.sql("SELECT SUM(a) FROM d.e"), "3")
         scratch.sql("DROP TABLE d.e")
 
-        # Killed, and with each other setting.
+        # A kill, and a start with each other setting.
         scratch.sql("UPDATE d.t SET a = 'b'")
         for options in ((ON,), (), (AUTO,), (ON, "--innodb-doublewrite=DETECT_ONLY"), ("--innodb-doublewrite=OFF", ON)):
             scratch.end(signal.SIGKILL)
@@ -299,7 +299,7 @@ class AtomicWrites(Servers):
                 self.assertEqual(scratch.end(), 0)
 
     def with_plugins(self, folder):
-        """Gives a mysqld with a keyring of its own, and the clone plugin's options; nothing is left in the build."""
+        """A mysqld with a keyring, and the options for the clone plugin. All new files are in folder."""
         for name in ("bin", "plugins"):
             (folder / name).mkdir()
         server = folder / "bin/mysqld"
@@ -313,7 +313,7 @@ class AtomicWrites(Servers):
         return server, [f"--plugin-dir={folder}/plugins", "--plugin-load=clone=mysql_clone.so"]
 
     def test_encrypted_and_cloned(self):
-        """Tables, undo and redo are encrypted, the server is killed, and cloned to other storage while it writes."""
+        """Tables, undo and redo are encrypted. The server is killed, and cloned to other storage while it writes."""
         xfs, ext4 = self.mount("xfs-reflink"), self.mount("ext4")
         server, plugins = self.with_plugins(self.enterContext(temporary_folder()))
         encrypted = ["--default-table-encryption=ON", "--innodb-undo-log-encrypt=ON", "--innodb-redo-log-encrypt=ON"]
@@ -333,7 +333,7 @@ class AtomicWrites(Servers):
             self.check(scratch)
             scratch.end(signal.SIGKILL)
 
-        # While a session writes; the donor's storage copies pages, and the clone's makes none whole.
+        # A clone while a session writes. The donor's storage has atomic writes by copying, the clone's has none.
         scratch.start(server, ON, *plugins, *encrypted)
         copy = self.enterContext(Scratch(str(ext4)))
         with scratch.session() as session:
@@ -354,7 +354,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_each_file_by_itself(self):
-        """Pages are whole on one of two file systems. A loop device's large sectors are not its disk's."""
+        """One of two file systems has atomic writes. A loop device's large sectors do not count: its disk's can be
+        smaller."""
         plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
         options = [f"--innodb-directories={whole}"]
         scratch = self.server(plain)
@@ -379,7 +380,7 @@ class AtomicWrites(Servers):
         self.assertEqual(method, {"t.ibd": "doublewrite", "u.ibd": "ioctl"})
         self.assertIn(f" bypassed it, 0 page-compressed pages did not; {status['atomic_write_fallbacks']} files opened "
                       "without atomic writes\n", monitor)  # fmt: skip
-        # Of each file system once, with the default verbosity.
+        # One message per file system, with the default verbosity.
         log = scratch.log.read_text()
         self.assertEqual(log.count("torn-page protection by the directFS ioctl, doublewrite buffer bypassed."), 1)
         kept = "torn-page protection: doublewrite buffer (the storage does not write 16 KiB atomically)"
@@ -394,13 +395,13 @@ class AtomicWrites(Servers):
         log = self.assert_does_not_start(scratch, "--innodb-flush-method=ALL_O_DIRECT", *options,
                                          f"--innodb-log-group-home-dir={large}")  # fmt: skip
         self.assertIn("does not take direct I/O of the redo log's blocks of 512 bytes", log)
-        # What cannot be tried is not the storage's answer.
+        # A failed test write is not the storage's answer.
         redo = scratch.data / "#innodb_redo"
         subprocess.run(["chattr", "+i", redo], check=True)
         log = self.assert_does_not_start(scratch, "--innodb-flush-method=ALL_O_DIRECT", *options)
         subprocess.run(["chattr", "-i", redo], check=True)
         self.assertIn("cannot be tried on a file there: Operation not permitted", log)
-        # A read-only server does not write it.
+        # A read-only server does not write the redo log.
         shutil.copytree(redo, large / redo.name)
         scratch.start(FORK, "--innodb-flush-method=ALL_O_DIRECT", "--innodb-read-only", *options,
                       f"--innodb-log-group-home-dir={large}")  # fmt: skip
@@ -409,16 +410,16 @@ class AtomicWrites(Servers):
         small = ["--innodb-page-size=4096", AUTO]
         scratch = self.server(large, *small)
         scratch.start(FORK, *small)
-        # Unless the disk below has such sectors, too.
+        # Only if the disk below has smaller sectors.
         if self.sector_bytes("/var/tmp") < 4096:
             self.assertEqual(self.status(scratch)["atomic_write_files_sector"], 0)
         self.assertEqual(scratch.end(), 0)
 
     def test_redo_on_directfs(self):
-        """A file system without O_TMPFILE takes the redo log's blocks, too."""
+        """ALL_O_DIRECT works on a file system without O_TMPFILE, too."""
         directfs = self.mount(filesystem.DIRECTFS)
         options = [AUTO, "--innodb-flush-method=ALL_O_DIRECT", f"--innodb-log-group-home-dir={directfs}"]
-        # Sockets it has none.
+        # directFS has no sockets.
         scratch = self.server(self.mount("ext4"), *options)
         scratch.start(FORK, *options)
         scratch.sql(FILL)
@@ -437,7 +438,7 @@ class AtomicWrites(Servers):
         return next((int(queue.read_text()) for queue in queues if queue.exists()), 512)
 
     def test_without_copies(self):
-        """Where innodb_doublewrite has no copies it is said, and not that the doublewrite buffer makes pages whole."""
+        """With innodb_doublewrite = DETECT_ONLY or OFF, the server reports that there is no torn-page protection."""
         plain = self.mount("ext4")
         scratch = self.server(plain)
         for mode in ("DETECT_ONLY", "OFF"):
@@ -453,7 +454,7 @@ class AtomicWrites(Servers):
             method = scratch.sql("SELECT DISTINCT method FROM information_schema.innodb_atomic_write_files")
             self.assertEqual(method, "none")
             self.assertEqual(scratch.end(), 0)
-        # In use, and said so from then on.
+        # The report follows a SET GLOBAL.
         scratch.start(FORK, AUTO)
         self.assertIn("ibdata1: doublewrite buffer (", scratch.sql("SHOW ENGINE INNODB STATUS"))
         scratch.sql("SET GLOBAL innodb_doublewrite = DETECT_ONLY")
@@ -466,7 +467,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_not_synced(self):
-        """Nothing is relied on where data files are not synced: O_DIRECT_NO_FSYNC."""
+        """O_DIRECT_NO_FSYNC does not sync data files: none bypasses the doublewrite buffer."""
         plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
         no_fsync = "--innodb-flush-method=O_DIRECT_NO_FSYNC"
         scratch = self.server(plain)
@@ -480,7 +481,7 @@ class AtomicWrites(Servers):
         self.assertIn("u.ibd: doublewrite buffer (InnoDB does not sync data files with this innodb_flush_method)",
                       scratch.sql("SHOW ENGINE INNODB STATUS"))  # fmt: skip
         self.assertEqual(scratch.end(), 0)
-        # ON makes it O_DIRECT, also where copies are made.
+        # ON changes innodb_flush_method to O_DIRECT.
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON, no_fsync)
         self.assertEqual(scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate").split(), ["O_DIRECT", "1"])
@@ -488,7 +489,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_no_direct_io(self):
-        """A file system without it is refused, and not found out when a page is due."""
+        """A file system without direct I/O is refused at CREATE, not when a page is written."""
         scratch = self.server(self.mount("xfs-reflink"))
         folder = self.enterContext(temporary_folder("/var/tmp"))
         subprocess.run(["mount", "-t", "ramfs", "ramfs", folder], check=True)
@@ -501,8 +502,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_flag_without_effect(self):
-        """ext4 has a flag of a file for data through the journal, and takes no notice of it where blocks are allocated
-        late, as by default."""
+        """ext4 has a file flag to journal data, but ignores it with delayed allocation (delalloc, the default)."""
         with temporary_folder("/var/tmp") as place:
             image = place / "image"
             with open(image, "wb") as file:
@@ -526,7 +526,7 @@ class AtomicWrites(Servers):
                     subprocess.run(["umount", folder], check=True)
 
     def test_written_in_part(self):
-        """A short write to a file that is whole without RWF_ATOMIC: the server stops, and does not write the rest."""
+        """A partial write to a file with atomic writes by ioctl: the server stops, and does not write the rest."""
         plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
         options = [AUTO, f"--innodb-directories={whole}"]
         scratch = self.server(plain)
@@ -537,7 +537,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
         begin = scratch.log.stat().st_size
         scratch.start(FORK, *options, environment={"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PARTIAL": "1"})
-        # Where there are copies the rest is written.
+        # With a doublewrite copy, the server writes the rest.
         scratch.sql("UPDATE d.t SET a = 'b'; FLUSH TABLES d.t FOR EXPORT")
         scratch.client("UPDATE d.u SET a = UUID(); FLUSH TABLES d.u FOR EXPORT")
         self.assertEqual(scratch.process.wait(30), ABORTED)
@@ -545,20 +545,20 @@ class AtomicWrites(Servers):
                          r"u\.ibd' was not written atomically: the kernel wrote only a part of it")  # fmt: skip
 
     def test_closed_files(self):
-        """What is known of a file is known while it is open. Pages of files that were closed meanwhile, or were not
-        open yet, are written whole, too: with ON never through the doublewrite buffer, with AUTO also."""
+        """The server knows a file's method only while the file is open. Pages of files that are closed, or not open
+        yet, are still written atomically. With ON they never use the doublewrite buffer; with AUTO they may."""
         cases = ((ON, "xfs-reflink", "rwf_copy", ("OFF", "DETECT_ONLY", "ON")),
                  (AUTO, filesystem.DIRECTFS, "ioctl", ("OFF", "ON")))  # fmt: skip
         faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1"}
         few = f"--innodb-open-files={N_TABLES // 4}"
         for setting, kind, method, modes in cases:
             whole = self.mount(kind)
-            # directFS has no sockets; the tables alone are there.
+            # directFS has no sockets, so with AUTO only the tables are there.
             scratch = self.server(whole if setting == ON else self.mount("ext4"))
             folder = "" if setting == ON else f"DATA DIRECTORY = '{whole}'"
             options = [setting, f"--innodb-directories={whole}"]
             scratch.start(FORK, *options)
-            # The page cleaners write what there is while nothing has opened it.
+            # The page cleaners flush at once, also pages of files that are not open.
             scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0;"
                         + FILL + "".join(f"CREATE TABLE d.t{number} (a INT) {folder};"
                                          f"INSERT INTO d.t{number} VALUES (1);" for number in range(N_TABLES))
@@ -582,8 +582,8 @@ class AtomicWrites(Servers):
                     self.assertEqual(scratch.end(), 0)
 
     def test_changed_below(self):
-        """The storage of a closed file is another, which makes no page whole, when a page of it is due: with ON there
-        is no copy, and the server ends before it writes."""
+        """A closed file is on other storage, without atomic writes, when a page of it is flushed. With ON there is no
+        copy, and the server stops before it writes the page."""
         other, plain = self.mount("xfs-reflink"), self.mount("ext4")
         scratch = self.server(self.mount("xfs-reflink"))
         directories = f"--innodb-directories={other}"
@@ -591,7 +591,7 @@ class AtomicWrites(Servers):
         scratch.sql(FILL + f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{other}'; INSERT INTO d.u VALUES (1);"
                     + "".join(f"CREATE TABLE d.t{number} (a INT);" for number in range(N_TABLES)))  # fmt: skip
         self.assertEqual(scratch.end(), 0)
-        # Nothing is flushed before it is asked for.
+        # No page is flushed before FLUSH TABLES.
         scratch.start(FORK, ON, directories, f"--innodb-open-files={N_TABLES // 4}", "--innodb-idle-flush-pct=0",
                       "--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0",
                       "--innodb-adaptive-flushing=OFF", "--innodb-buffer-pool-load-at-startup=OFF")  # fmt: skip
@@ -611,9 +611,9 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_other_doublewrite_folder(self):
-        """Copies are cleared where innodb_doublewrite_dir is, and only those of this size of a page."""
+        """The server clears copies in innodb_doublewrite_dir, and only in files of its page size."""
         scratch = self.server(self.mount("xfs-reflink"))
-        # A relative name that is no path is below the data directory, with a # before it.
+        # InnoDB puts a relative name without a / below the data directory, and prefixes it with #.
         folder = scratch.data / "#three"
         folder.mkdir()
         other = folder / "#ib_4096_0.dblwr"
@@ -631,7 +631,7 @@ class AtomicWrites(Servers):
             self.assertEqual(other.read_bytes(), b"x" * 4096)
 
     def test_no_marker_file(self):
-        """The marker file cannot be written: pages keep their copies, with AUTO and with ON."""
+        """The marker file cannot be written: pages keep their doublewrite copies, also with ON."""
         scratch = self.server(self.mount("xfs-reflink"))
         (scratch.data / MARK / "in the way").mkdir(parents=True)
         scratch.start(FORK, ON)
@@ -642,7 +642,7 @@ class AtomicWrites(Servers):
         self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
         self.assertIn("could not be written to the data directory: Is a directory", scratch.log.read_text())
         self.assertEqual(scratch.end(), 0)
-        # Where there are no copies the page is not written.
+        # With innodb_doublewrite = OFF the server stops.
         begin = scratch.log.stat().st_size
         with contextlib.suppress(AssertionError):
             scratch.start(FORK, ON, "--innodb-doublewrite=OFF")
@@ -659,8 +659,8 @@ class AtomicWrites(Servers):
         return to_preload(SOURCE, self.enterContext(temporary_folder("/tmp")))
 
     def test_tried_again(self):
-        """The kernel has no room for a request now and then: it is whole, too, when it is tried again, and what is
-        limited at a time comes back."""
+        """The kernel sometimes has no free request (EAGAIN): the repeated write still has RWF_ATOMIC, and the permits
+        for such writes are released."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON, environment={"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1",
                                              "AIO_FAULT_SUBMIT": "11 3 1 1000000000"})  # fmt: skip
@@ -674,8 +674,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_synchronous(self):
-        """Sessions that find no free page write one themselves, by pwritev2(): the server stops where that is
-        rejected. The first two are those that try it."""
+        """A session that finds no free page writes one by pwritev2(). If the kernel rejects that, the server stops. The
+        first two calls are test writes."""
         scratch = self.server(self.mount("xfs-reflink"))
         small = ["--innodb-buffer-pool-size=5M", "--innodb-lru-scan-depth=100", "--innodb-io-capacity=100",
                  "--innodb-max-dirty-pages-pct=99", "--innodb-adaptive-flushing=OFF"]  # fmt: skip
@@ -683,7 +683,7 @@ class AtomicWrites(Servers):
         scratch.sql(FILL + "CREATE TABLE d.w LIKE d.t; INSERT INTO d.w (a) SELECT x.a FROM d.t x, d.t y LIMIT 60000")
 
         def write():
-            """Until a session has written a page, or the server has ended."""
+            """Write until a session has flushed pages, or the server ends; returns their number."""
             count = 0
             for _ in range(60):
                 sessions = [scratch.session() for _ in range(8)]
@@ -691,7 +691,7 @@ class AtomicWrites(Servers):
                     with contextlib.suppress(BrokenPipeError):
                         session.stdin.write(f"UPDATE d.w SET a = UUID() WHERE id % 8 = {number};\n")
                         session.stdin.flush()
-                # All at once; communicate() ends their input and waits.
+                # All sessions run by now; communicate() ends their input and waits.
                 for session in sessions:
                     with contextlib.suppress(BrokenPipeError):
                         session.communicate()
@@ -704,7 +704,7 @@ class AtomicWrites(Servers):
         self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
         self.assertEqual(scratch.end(), 0)
         begin = scratch.log.stat().st_size
-        # It may get so far that it answers.
+        # The server may answer before it stops.
         with contextlib.suppress(AssertionError):
             scratch.start(FORK, ON, *small, environment={"LD_PRELOAD": str(self.faults()),
                                                          "AIO_FAULT_PWRITEV2": f"{REJECTED} 3"})  # fmt: skip
@@ -716,8 +716,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_not_tried(self):
-        """There is no room to try it: that is no answer of the storage, and refuses no file. With ON each write has
-        RWF_ATOMIC all the same, with AUTO a copy."""
+        """The test write fails for lack of space: the server refuses no file. With ON each write has RWF_ATOMIC, with
+        AUTO a doublewrite copy."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON)
         scratch.sql(FILL)
@@ -737,8 +737,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_rejected(self):
-        """The kernel rejects what it took before, has no room, or writes a part: the server stops.
-        It has lost nothing, but for a page that is on the disk in part."""
+        """The kernel rejects a write that it accepted before, has no space, or writes only a part: the server stops.
+        It loses no data, except if a page was written in part."""
         library = self.faults()
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK, ON)
@@ -749,7 +749,7 @@ class AtomicWrites(Servers):
                   ("AIO_FAULT_PARTIAL", "1", "the kernel wrote only a part of it"))  # fmt: skip
         for fault, value, message in faults:
             begin = scratch.log.stat().st_size
-            # It may get so far that it answers.
+            # The server may answer before it stops.
             with contextlib.suppress(AssertionError):
                 scratch.start(FORK, ON, environment={"LD_PRELOAD": str(library), fault: value})
                 scratch.client("UPDATE d.t SET a = UUID(); FLUSH TABLES d.t FOR EXPORT")
@@ -762,7 +762,7 @@ class AtomicWrites(Servers):
 
     @unittest.skipIf("/debug/" in str(FORK), "upstream asserts there that it succeeds")
     def test_undo_without_log(self):
-        """OFF is stock: what cannot make the log that an undo tablespace is under construction makes none."""
+        """OFF, as stock: without its truncation log file, an undo tablespace is not created."""
         folder = self.enterContext(temporary_folder())
         subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=16", "spw-undo", folder], check=True)
         self.addCleanup(subprocess.run, ["umount", folder], check=True)
@@ -781,9 +781,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_stale_copy(self):
-        """A page that is corrupt, and a copy of it from before the checkpoint. After a run without the doublewrite
-        buffer the copy may be of an earlier write: stock puts it in the page's place, and the fork does not. Without
-        such a run it does, as stock."""
+        """A page is corrupt, and its copy is from before the checkpoint. After a run that bypassed the doublewrite
+        buffer the copy may be of an earlier write: stock restores it, the fork does not. Without such a run both do."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -796,7 +795,7 @@ class AtomicWrites(Servers):
 
         scratch.start(FORK, ON)
         self.assertTrue((scratch.data / MARK).exists())
-        # Those of the run before are cleared: recovery has flushed all pages.
+        # The copies of the run before are cleared: recovery has flushed all pages.
         self.assertEqual(self.copies(scratch, space), [])
         scratch.sql("UPDATE d.t SET a = 'b'")
         self.kill_behind_checkpoint(scratch)
@@ -807,11 +806,11 @@ class AtomicWrites(Servers):
 
         restored = f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer"
         self.assertIn(restored, self.recover(scratch, STOCK))
-        # As one of the writes before the update has left it.
+        # Rows from before the update are back.
         self.assertGreater(int(scratch.sql("SELECT COUNT(*) FROM d.t WHERE a IN ('a', 'ax')")), 0)
         scratch.end(signal.SIGKILL)
 
-        # A server whose data files are not synced can need such a copy.
+        # Without syncs of data files a page can need such a copy.
         for method, is_used in (("O_DIRECT_NO_FSYNC", True), ("O_DIRECT", False)):
             self.replace(scratch, marked)
             log = self.recover(scratch, FORK, f"--innodb-flush-method={method}")
@@ -819,7 +818,7 @@ class AtomicWrites(Servers):
             self.assertIn(f"page number={page_no}]", log)
             scratch.end(signal.SIGKILL)
 
-        # The page of the transaction system, which is read ahead of recovery.
+        # The page of the transaction system, which the server reads before recovery.
         self.replace(scratch, marked)
         self.put_copy(scratch, self.page(unmarked / "ibdata1", SYSTEM_PAGE))
         self.tear(scratch.data / "ibdata1", SYSTEM_PAGE)
@@ -828,8 +827,8 @@ class AtomicWrites(Servers):
         self.assertIsNotNone(scratch.process.poll())
         self.assertNotIn("page number=5] from the doublewrite buffer", scratch.log.read_text(errors="replace"))
 
-        # The first page of the system tablespace, which is restored before the checkpoint is known: the server does
-        # not start, then or later.
+        # The first page of the system tablespace is restored before the checkpoint is known: the server does not start,
+        # now or later.
         self.replace(scratch, marked)
         self.put_copy(scratch, self.page(unmarked / "ibdata1", 0))
         self.tear(scratch.data / "ibdata1", 0)
@@ -852,8 +851,8 @@ class AtomicWrites(Servers):
         scratch.end(signal.SIGKILL)
 
     def test_copies_are_cleared(self):
-        """By the start of a server that writes pages without copies, of one after it, and by a clean shutdown; with
-        OFF nothing is, as with stock."""
+        """Copies are cleared at the start with ON, at the next start after it, and by a clean shutdown. With OFF
+        they are kept, as by stock."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -880,7 +879,7 @@ class AtomicWrites(Servers):
         scratch.sql("SET GLOBAL innodb_fast_shutdown = 2")
         self.assertEqual(scratch.end(), 0)
         self.assertTrue((scratch.data / MARK).exists())
-        # A clean one does not, also where a file is written to that is not used any more.
+        # A clean shutdown clears the copies, also in files that OFF does not use.
         scratch.start(FORK, ON, "--innodb-doublewrite=OFF")
         self.put_copy(scratch, kept)
         self.assertEqual(scratch.end(), 0)
@@ -891,8 +890,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_new_doublewrite_files(self):
-        """They are durable before a page is written to them, and so is what is added to them: a file system that loses
-        what was not synced has them."""
+        """New doublewrite files, and extensions of them, are durable at once: they survive a loss of all unsynced
+        data."""
         xfs = self.mount("xfs-reflink")
         scratch = self.server(self.mount("ext4"))
         folder = xfs / "dw"
@@ -917,21 +916,21 @@ class AtomicWrites(Servers):
         return sizes
 
     def locked(self, scratch):
-        """The files that the server has locked against a second one."""
+        """Names of the files that the server has locked against a second one."""
         inodes = {line.split()[5].split(":")[2] for line in Path("/proc/locks").read_text().splitlines()
                   if line.split()[4] == str(scratch.process.pid)}  # fmt: skip
         files = [path for path in scratch.data.rglob("*") if path.suffix != ".ibt"]
         return {path.name for path in files if str(path.stat().st_ino) in inodes}
 
     def test_locks(self):
-        """What looks at a file that InnoDB has open leaves it locked."""
+        """InnoDB's files stay locked when our code opens them, too."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK)
         scratch.sql(FILL)
         locked = self.locked(scratch)
         self.assertTrue({"ibdata1", "t.ibd", "#ib_16384_0.dblwr"} <= locked, locked)
         self.assertEqual(scratch.end(), 0)
-        # The copies are cleared while the files are open; then the first page of a file is restored, and synced.
+        # The server clears copies in open files. Later it restores and syncs a file's first page.
         for setting in (AUTO, ON, AUTO):
             scratch.start(FORK, setting, "--log-error-verbosity=3")
             self.check(scratch)
@@ -944,8 +943,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.log.read_text().count(RESTORED_FIRST_PAGE), 2)
 
     def test_marker_file_says_that_copies_were_cleared(self):
-        """Also one that is made later than that; and it goes where a server does not sync its data files, whatever
-        else is asked for."""
+        """Also a marker file that is made after the start. A server that does not sync its data files removes it, also
+        with innodb_force_recovery."""
         plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
         scratch = self.server(plain)
         options = (AUTO, f"--innodb-directories={whole}")
@@ -960,14 +959,14 @@ class AtomicWrites(Servers):
         scratch.end(signal.SIGKILL)
 
     def test_pages_without_redo(self):
-        """The power goes after the OK of statements that build indexes: nothing of them is lost, with any setting."""
-        # A full-text index has files of its own.
+        """A power cut after a statement that builds an index has returned loses nothing of it, with any setting."""
+        # A full-text index has its own files.
         statements = (("ALTER TABLE d.w ADD INDEX k (a)", "FORCE INDEX (k)"), ("OPTIMIZE TABLE d.w", ""),
                       ("ALTER TABLE d.w ADD FULLTEXT INDEX f (a)", "WHERE MATCH (a) AGAINST ('some')"),
                       ("ALTER TABLE d.w TABLESPACE g", ""))  # fmt: skip
         settings = (ON, "--innodb-doublewrite-fsync=ON", AUTO, ON)
         for seed, (statement, what) in enumerate(statements):
-            # Without the doublewrite buffer on a medium that tears no page.
+            # With OFF, the medium tears no page: its sectors are as large as pages.
             for setting, sector_bytes in ((settings[seed], 512), ("--innodb-doublewrite=OFF", PAGE_BYTES)):
                 with self.subTest(statement=statement, setting=setting), temporary_folder("/var/tmp") as folder:
                     medium = PowerCutFolder(folder, sector_bytes)
@@ -993,7 +992,7 @@ class AtomicWrites(Servers):
                     medium.unmount()
 
     def replace(self, scratch, data):
-        """Another data directory, of which a copy stays."""
+        """Replace the data directory by a copy of data."""
         shutil.rmtree(scratch.data)
         shutil.copytree(data, scratch.data)
 
@@ -1003,7 +1002,7 @@ class AtomicWrites(Servers):
             return file.read(PAGE_BYTES)
 
     def put_copy(self, scratch, page):
-        """Into the first place of a doublewrite file."""
+        """Write a page into the first slot of a doublewrite file."""
         with open(scratch.data / "#ib_16384_0.dblwr", "r+b") as file:
             file.write(page)
 
@@ -1013,8 +1012,8 @@ class AtomicWrites(Servers):
             file.write(bytes(PAGE_BYTES // 2))
 
     def kill_behind_checkpoint(self, scratch):
-        """Kills a server when a checkpoint has gone past all writes, and another page has changed, so that recovery
-        has to do with the file."""
+        """Kill the server after a checkpoint of all writes and a change of another page, so that recovery opens the
+        file."""
         self.flush(scratch, "t")
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
         for _ in range(600):
@@ -1027,14 +1026,14 @@ class AtomicWrites(Servers):
         scratch.end(signal.SIGKILL)
 
     def recover(self, scratch, server, *options):
-        """Gives what the error log says of it, and of the table."""
+        """Start the server and check the table; return the error log."""
         scratch.log.unlink()
         scratch.start(server, "--log-error-verbosity=3", *options)
         scratch.client("CHECK TABLE d.t EXTENDED")
         return scratch.log.read_text()
 
     def copies(self, scratch, space):
-        """Pages of rows of a tablespace that the doublewrite files have copies of."""
+        """The numbers of a tablespace's row pages that have copies in the doublewrite files."""
         found = []
         for path in scratch.data.glob("*.dblwr"):
             content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""make run and make stop: what they print, that they can be repeated, and what they refuse."""
+"""make run and make stop: their output, repeated calls, and what they refuse."""
 
 import json
 import os
@@ -19,22 +19,22 @@ TOOL = Path(__file__).resolve().parent.parent / "server.py"
 
 class Server(unittest.TestCase):
     def setUp(self):
-        # Recorded: where the test is killed, the next tool ends the server.
+        # The folder is recorded: if the test is killed, the next tool ends the server.
         folder = self.enterContext(temporary_folder("/tmp"))
-        # Where root runs the test, the server is another user's, who has to come in.
+        # If root runs the test, the server runs as another user, who has to enter the folder.
         folder.chmod(0o711)
         self.var = folder / "var"
         self.addCleanup(self.tool, "stop")
 
     def make_var(self):
-        """A var/ of the user that the tool works as."""
+        """Make var/, owned by the user that the tool runs as."""
         self.var.mkdir()
         if os.geteuid() == 0:
             owner = TOOL.stat().st_uid or pwd.getpwnam("nobody").pw_uid
             os.chown(self.var, owner, -1)
 
     def tool_options(self):
-        """For subprocess: the tool works on this test's var/."""
+        """For subprocess: the tool uses this test's var/."""
         return {"text": True, "env": os.environ | {"SPILLWAY_VAR": str(self.var)}}
 
     def tool(self, *arguments):
@@ -73,7 +73,7 @@ class Server(unittest.TestCase):
         self.assertIn("does not run", self.works("status"))
 
     def test_nobody_else_reaches_the_server(self):
-        """No TCP, no other user in the folder of the socket, a password, and no server that is root's."""
+        """No TCP, no other user in the socket's folder, a password, and a server that does not run as root."""
         self.works("start")
         command = ["ss", "--listening", "--tcp", "--numeric", "--processes"]
         sockets = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -111,7 +111,7 @@ class Server(unittest.TestCase):
         self.assertIn("`insert12`.*", grants[1])
 
     def test_login_paths_are_not_read(self):
-        """A client of ours would send what it says to the server that they name."""
+        """Otherwise our clients would connect to the server that a login path names."""
         self.works("start")
         login = self.var.parent / "login.cnf"
         editor = CLIENT.with_name("mysql_config_editor")
@@ -134,7 +134,7 @@ class Server(unittest.TestCase):
             self.var = first
 
     def begin(self):
-        """The tool, starting the server."""
+        """Run the tool, which starts the server."""
         return subprocess.Popen([sys.executable, TOOL, "start"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 start_new_session=True, **self.tool_options())  # fmt: skip
 
@@ -202,7 +202,7 @@ class Server(unittest.TestCase):
 
     @unittest.skipIf(os.geteuid() != 0, "root's")
     def test_what_root_gives_away(self):
-        """Root neither follows another user's link, nor takes what another user can write."""
+        """Root does not follow another user's link, and does not use files that another user can write."""
         parent = self.var.parent
         parent.chmod(0o777)
         self.refused("can be changed by other users")

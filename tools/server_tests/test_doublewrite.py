@@ -1,5 +1,5 @@
-"""Torn pages whose copies are in the doublewrite files: what recovery puts in their place. Pages are torn, and copies
-made, while no server runs, so that it is known which is which."""
+"""Which doublewrite copy recovery restores for a torn page. The tests tear pages and make copies while no server runs,
+so that they know the content of each."""
 
 import shutil
 import signal
@@ -12,16 +12,16 @@ from scratch import FORK, START_SECONDS, STOCK, Scratch
 # innodb_redo_log_capacity of Scratch.
 REDO_BYTES = 64 << 20
 SYSTEM_SPACE = 0
-# The page of the transaction system, in the system tablespace.
+# The page of the transaction system in the system tablespace.
 SYSTEM_PAGE = 5
-# FIL_PAGE_LSN.
+# Offset of FIL_PAGE_LSN.
 LSN = 16
-# The first page of rows of a tablespace of one table, and one that is not used.
+# The first row page of a file-per-table tablespace, and an unused page.
 ROOT_PAGE = 4
 UNUSED_PAGE = 6
-# FIL_PAGE_TYPE, its FIL_PAGE_ENCRYPTED, and FIL_PAGE_SPACE_ID.
+# Offset of FIL_PAGE_TYPE, FIL_PAGE_ENCRYPTED, offset of FIL_PAGE_SPACE_ID.
 TYPE, ENCRYPTED, SPACE_ID = 24, 15, 34
-# Pages that are dirty stay so.
+# Dirty pages stay dirty.
 KEEP_DIRTY = ["--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-idle-flush-pct=0"]
 FILL = """
 CREATE DATABASE d;
@@ -40,12 +40,12 @@ def crc32c(content):
 
 
 def checksum(page):
-    """What InnoDB's crc32 has for a page."""
+    """InnoDB's crc32 checksum of a page."""
     return crc32c(page[4:26]) ^ crc32c(page[38:-8])
 
 
 def with_lsn(page, lsn):
-    """A whole page, as if it had been changed last at this LSN."""
+    """An intact page, with this LSN as that of its last change."""
     assert int.from_bytes(page[:4], "big") == checksum(page)
     page = page[:LSN] + lsn.to_bytes(8, "big") + page[LSN + 8 :]
     sum_ = checksum(page).to_bytes(4, "big")
@@ -78,12 +78,12 @@ class Doublewrite(unittest.TestCase):
         self.write_page(path, page_no, self.half_of(self.read_page(path, page_no)))
 
     def copy_to_slot(self, slot, page):
-        """Into a place of a doublewrite file; -1 is the last."""
+        """Write to a slot of a doublewrite file; -1 is the last."""
         path = self.scratch.data / f"#ib_{self.page_bytes}_0.dblwr"
         self.write_page(path, slot % (path.stat().st_size // self.page_bytes), page)
 
     def does_not_start(self, server):
-        """Gives what the error log says of it."""
+        """Returns the error log of the failed start."""
         begin = self.scratch.log.stat().st_size
         status = subprocess.run([*self.scratch.options(server), "--skip-stack-trace",
                                  "--log-error-verbosity=3"], stdin=subprocess.DEVNULL,
@@ -96,7 +96,7 @@ class Doublewrite(unittest.TestCase):
                       self.scratch.log.read_text(errors="replace"))  # fmt: skip
 
     def test_transaction_system(self):
-        """Upstream reads that page ahead of recovery, and ends."""
+        """Upstream reads this page before recovery, and ends if it is torn."""
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -115,16 +115,16 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)
 
-        # The copy is of a run that has ended in order, and could be older than the page: no recovery, no copy.
+        # After a clean shutdown there is no recovery, and the copy could be older than the page: it is not used.
         self.tear(self.system, SYSTEM_PAGE)
         self.does_not_start(FORK)
-        # Nor is there anything without a copy.
+        # There is no copy at all.
         for path in scratch.data.glob("*.dblwr"):
             path.unlink()
         self.does_not_start(FORK)
 
     def test_undo_truncation_log(self):
-        """A cut while an undo truncation made its log, before it began: upstream ends at each start."""
+        """A power cut while an undo truncation creates its log file, before it begins: upstream ends at each start."""
         scratch = self.scratch
         log = scratch.data / "undo_1_trunc.log"
         log.touch()
@@ -136,15 +136,15 @@ class Doublewrite(unittest.TestCase):
             self.assertFalse(log.exists())
             self.assertEqual(scratch.end(), 0)
 
-        # A log with its page, or one that is made again after the file was removed: the truncation had begun, and
-        # recovery makes the tablespace anew.
+        # A complete log, or an empty one and no undo file: the truncation had begun, and recovery makes the tablespace
+        # anew.
         for length in (self.page_bytes, 0):
             log.write_bytes(bytes(length))
             (scratch.data / "undo_001").unlink()
             scratch.start(FORK)
             self.assertFalse(log.exists())
             self.assertTrue((scratch.data / "undo_001").exists())
-            # The dictionary has the new one, too.
+            # The data dictionary has the new tablespace.
             if not (scratch.data / "more.ibu").exists():
                 scratch.sql("CREATE UNDO TABLESPACE more ADD DATAFILE 'more.ibu'")
             for statement in ("SET INACTIVE", "SET ACTIVE"):
@@ -152,8 +152,8 @@ class Doublewrite(unittest.TestCase):
             self.assertEqual(scratch.end(), 0)
 
     def test_first_page(self):
-        """Upstream surveys the file for its tablespace, and takes half a page that looks like the begin of an encrypted
-        one for a page of another: row data can, as a power cut has shown."""
+        """Upstream scans the file for its tablespace ID, and takes half a page that looks like the begin of an
+        encrypted one for a page of another tablespace. Row data can; a power cut has shown it."""
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -185,7 +185,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)
 
-        # Not where the torn page names another one.
+        # The torn page names another tablespace.
         shutil.rmtree(scratch.data)
         kept.rename(scratch.data)
         with open(self.table, "r+b") as file:
@@ -193,7 +193,7 @@ class Doublewrite(unittest.TestCase):
             file.write((space + 1).to_bytes(4, "big"))
         self.assertNotIn("It names tablespace", self.does_not_start(FORK))
 
-        # All its pages are torn, and the survey finds nothing.
+        # All its pages are torn, and the scan finds nothing.
         shutil.rmtree(scratch.data)
         torn.rename(scratch.data)
         for page_no in range(1, self.table.stat().st_size // self.page_bytes):
@@ -206,7 +206,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.end(), 0)
 
     def test_first_page_with_a_torn_copy(self):
-        """Upstream writes the newest copy of a file's first page as it is, and ends if that is torn itself."""
+        """Upstream restores the newest copy of a file's first page without a check, and ends if the copy is torn."""
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -219,7 +219,7 @@ class Doublewrite(unittest.TestCase):
         shutil.copytree(scratch.data, kept)
 
         def prepare(path, *copies):
-            """The torn copy, which is the newest but for one that is given, and others."""
+            """Tear a file's first page; write a torn copy of LSN lsn + 1, and the given copies."""
             shutil.rmtree(scratch.data)
             shutil.copytree(kept, scratch.data)
             old = self.read_page(path, 0)
@@ -229,8 +229,8 @@ class Doublewrite(unittest.TestCase):
             self.tear(path, 0)
 
         not_found = "of datafile '{}' could not be found in the doublewrite buffer"
-        # None that is whole, and one from before the checkpoint. When the system tablespace's is restored the
-        # checkpoint is not known yet.
+        # No intact copy, or one from before the checkpoint. The system tablespace's page is restored before the
+        # checkpoint is known: no older copy is used.
         for path, name, copies in ((self.table, "./d/t.ibd", ()), (self.table, "./d/t.ibd", (lambda old: old,)),
                                    (self.system, "./ibdata1", ()),
                                    (self.system, "./ibdata1", (lambda old: with_lsn(old, lsn),))):  # fmt: skip
@@ -238,7 +238,7 @@ class Doublewrite(unittest.TestCase):
                 prepare(path, *copies)
                 self.assertIn(not_found.format(name), self.does_not_start(FORK))
 
-        # One that is older, and not from before the checkpoint: what is newer is in the redo log.
+        # An older copy, but from after the checkpoint: the redo log has all later changes.
         prepare(self.table, lambda old: with_lsn(old, lsn))
         self.assertIn("Restoring page", self.does_not_start(STOCK))
         prepare(self.table, lambda old: with_lsn(old, lsn))
@@ -247,18 +247,18 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)
 
-        # The system tablespace's from another data directory.
+        # The system tablespace's copy is from another data directory.
         prepare(self.system, lambda old: with_lsn(old, lsn + REDO_BYTES))
         self.assertIn("or of another data directory", self.does_not_start(FORK))
 
-        # Where the newest is whole.
+        # The newest copy is intact.
         prepare(self.system, lambda old: with_lsn(old, lsn + 2))
         scratch.start(FORK)
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
         self.assertEqual(scratch.end(), 0)
 
     def test_older_copy(self):
-        """The newest of a page's copies is taken, wherever it is."""
+        """Recovery uses the newest copy of a page, in whichever slot it is."""
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -269,7 +269,7 @@ class Doublewrite(unittest.TestCase):
         scratch.sql("UPDATE d.t SET a = 'new'")
         self.assertEqual(scratch.end(), 0)
         new = self.read_page(self.table, ROOT_PAGE)
-        # A change behind the checkpoint: recovery has to do with the page, and knows nothing of the one before.
+        # A change after the checkpoint: recovery reads the page, but has no redo of the change before it.
         scratch.start(FORK)
         scratch.sql("UPDATE d.t SET b = 1 WHERE id = 1")
         scratch.end(signal.SIGKILL)
@@ -282,7 +282,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
         self.assertEqual(scratch.end(), 0)
 
-        # What is newer than the redo log is of another data directory. Then none from before the checkpoint is right.
+        # A copy newer than the redo log is from another data directory. One from before the checkpoint is not used.
         scratch.start(FORK, *KEEP_DIRTY)
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
         scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
@@ -294,7 +294,7 @@ class Doublewrite(unittest.TestCase):
         shutil.copytree(scratch.data, kept)
         self.copy_to_slot(-1, old)
         scratch.log.unlink()
-        # Upstream's recovery waits for a page that is corrupt.
+        # Upstream's recovery waits for a corrupt page forever.
         scratch.launch(FORK, "--log-error-verbosity=3")
         corrupt = f"corruption on disk or a failed file read of page [page id: space={space}, page number={ROOT_PAGE}]"
         deadline = time.monotonic() + START_SECONDS
@@ -313,7 +313,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.end(), 0)
 
     def test_torn_copy(self):
-        """The newest copy is torn itself: it was being written when the page was torn from the write before."""
+        """The newest copy is torn itself: it was being written when an earlier write tore the page."""
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
@@ -321,7 +321,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.end(), 0)
         old = self.read_page(self.table, ROOT_PAGE)
         scratch.start(FORK, *KEEP_DIRTY)
-        # As if it had been changed last just before the update: not before any checkpoint.
+        # An LSN just before the update, which is after the checkpoint.
         lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
         scratch.sql("UPDATE d.t SET a = 'new'")
         scratch.end(signal.SIGKILL)
@@ -331,11 +331,11 @@ class Doublewrite(unittest.TestCase):
         kept = scratch.path / "kept"
         shutil.copytree(scratch.data, kept)
 
-        # One from before the checkpoint lacks what is not in the redo log: better no server.
+        # A copy from before the checkpoint lacks changes that are not in the redo log.
         self.copy_to_slot(-1, old)
         self.assertNotIn("Recovered page [page id: space=" + str(space), self.does_not_start(FORK))
 
-        # One that is older, or as old.
+        # An intact copy that is older, or as old.
         for whole in (lsn, lsn + 1):
             with self.subTest(whole=whole - lsn):
                 shutil.rmtree(scratch.data)
@@ -349,10 +349,10 @@ class Doublewrite(unittest.TestCase):
 
 
 class DoublewriteOfSmallPages(Doublewrite):
-    """Pages below 8 KiB: a copy ends well ahead of what a page of the usual size would have there."""
+    """Pages below 8 KiB: a copy is shorter than one of a page of 16 KiB."""
 
     page_bytes = 4096
-    # The piece at 8 KiB of a page.
+    # It needs offset 8 KiB of a page.
     test_first_page = None
 
 

@@ -1,4 +1,4 @@
-"""Committed rows are in a part of a data file that a sync has made durable, also while a statement extends the file."""
+"""Syncs of a data file that a statement extends: committed rows are durable, and IMPORT TABLESPACE survives a crash."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SETUP = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(8000)) CHARSET latin1 AUTOEXTEND_SIZE = {};
 """
-# Two rows to a page.
+# Two rows fit into a page.
 INSERT = """INSERT INTO d.t (a) SELECT REPEAT('a', 7000) FROM
   (WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {}) SELECT n FROM s) x;
 """
@@ -25,12 +25,12 @@ WHERE variable_name = 'Innodb_stall_file_extend_waiting'"""
 HEADER_SIZE = "SELECT total_extents * extent_size FROM information_schema.files WHERE tablespace_name = 'd/t'"
 CHECKPOINT = """SELECT variable_value FROM performance_schema.global_status
 WHERE variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_last_checkpoint') ORDER BY variable_name"""
-# What the server itself writes to the redo log while nothing is done.
+# Max bytes of redo that an idle server generates after a checkpoint.
 CHECKPOINT_AGE = 5000
 
 
 class HeldSyncs(unittest.TestCase):
-    """A server whose syncs of one file are noted and can be held."""
+    """A server whose syncs of one file are logged and can be held."""
 
     OPTIONS = ("--innodb-flush-method=O_DIRECT", "--skip-log-bin")
     SYNC_FILE = "/d/t.ibd"
@@ -55,7 +55,7 @@ class HeldSyncs(unittest.TestCase):
         self.hold.unlink(missing_ok=True)
 
     def session(self, text):
-        """A session that carries out text and ends."""
+        """A session that executes text and ends."""
         session = self.scratch.session()
         self.addCleanup(lambda: (session.kill(), session.wait(), session.stdout.close()))
         session.stdin.write(text)
@@ -72,16 +72,16 @@ class HeldSyncs(unittest.TestCase):
         return int(self.scratch.sql(text))
 
     def is_flushed(self):
-        """Whether the last checkpoint is as new as the server lets it be while nothing is done."""
+        """Whether all pages are flushed: the checkpoint age is that of an idle server."""
         current, checkpoint = map(int, self.scratch.sql(CHECKPOINT).split())
         return current - checkpoint < CHECKPOINT_AGE
 
     def synced(self, what="end"):
-        """The largest size of the file that a sync that has returned covers."""
+        """The largest file size that a sync has made durable, or ("begin") has begun with."""
         return max(int(size) for size in re.findall(rf"^{what} (\d+)$", self.syncs.read_text(), re.MULTILINE))
 
     def hold_step_that_ends_at(self, size, target):
-        """Begin the statement; the sync of its first step that makes the file so large does not return."""
+        """Begin SET EXTENT_SIZE. The sync of the first step that reaches size is held."""
         self.hold.write_text(str(size))
         statement = self.session(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {target // MIB}M;")
         self.wait_until(lambda: self.synced("begin") >= size)
@@ -89,13 +89,13 @@ class HeldSyncs(unittest.TestCase):
 
 
 class ExtendSync(HeldSyncs):
-    """With the default."""
+    """With O_DIRECT, the default."""
 
     def test_rows_in_a_step_that_is_not_synced(self):
-        """An INSERT waits for the step whose space it needs, until that is synced."""
+        """An INSERT that needs the space of a step waits until the step is synced."""
         self.scratch.sql(SETUP.format(0) + INSERT.format(1000))
         before = self.file.stat().st_size
-        # The first step is of 1 MiB, the second one of 2 MiB; an INSERT extends a file of this size by 1 MiB.
+        # The first step is 1 MiB, the second one 2 MiB; an INSERT extends a file of this size by 1 MiB.
         statement = self.hold_step_that_ends_at(before + 2 * MIB, before + 64 * MIB)
         insert = self.session(1000 * "INSERT INTO d.t (a) VALUES (REPEAT('b', 7000));\n")
         self.wait_until(lambda: self.number(WAITING) > 0 or self.number(HEADER_SIZE) > self.synced())
@@ -106,7 +106,7 @@ class ExtendSync(HeldSyncs):
         self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
 
     def test_import_crash(self):
-        """A server starts that ended while IMPORT gave a smaller file the ID of one that was extended."""
+        """The server starts after it died while IMPORT gave a smaller file the ID of an extended file."""
         self.scratch.sql(SETUP.format(0) + "CREATE TABLE d.small LIKE d.t; INSERT INTO d.small VALUES (1, 'a');")
         copies = {}
         session = self.scratch.session()
@@ -119,7 +119,7 @@ class ExtendSync(HeldSyncs):
         session.wait(WAIT_SECONDS)
         session.stdout.close()
         self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 20M")
-        # The redo record of this one is the first after a checkpoint.
+        # The redo record of the next extension is the first after a checkpoint.
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
         self.wait_until(self.is_flushed)
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90")
@@ -129,7 +129,7 @@ class ExtendSync(HeldSyncs):
         self.kill.touch()
         self.assertIn("Lost connection", self.scratch.client("ALTER TABLE d.t IMPORT TABLESPACE").stderr)
         self.scratch.process.wait(WAIT_SECONDS)
-        # A power cut tears the first page, too: IMPORT writes it with no copy.
+        # A power cut can tear the first page, too: IMPORT writes it without a copy.
         with open(self.file, "r+b") as file:
             file.seek(100)
             file.write(bytes(8000))
@@ -143,12 +143,13 @@ class ExtendSync(HeldSyncs):
 
 
 class ImportWaits(HeldSyncs):
-    """A file whose syncs take long, as on a mount that does not answer."""
+    """The sync of another file takes long, as on a mount that does not answer."""
 
     SYNC_FILE = "/d/other.ibd"
 
     def test_killed_import(self):
-        """IMPORT waits for a checkpoint, and so for all files; DISCARD does not, and a waiting IMPORT can be killed."""
+        """IMPORT waits for a checkpoint, and so for syncs of all files; a waiting IMPORT can be killed. DISCARD does
+        not wait."""
         scratch = self.scratch
         scratch.sql(SETUP.format(0) + "CREATE TABLE d.other LIKE d.t; INSERT INTO d.t VALUES (1, 'a');")
         session = scratch.session()
@@ -188,7 +189,7 @@ class ExtendSyncOfSizeOnly(ExtendSync):
         size = self.file.stat().st_size
         rows = self.number("SELECT COUNT(*) FROM d.t")
         statement = self.hold_step_that_ends_at(size + MIB, size + MIB)
-        # Needs one extension, by AUTOEXTEND_SIZE.
+        # This INSERT needs one extension, by AUTOEXTEND_SIZE.
         added = 21 * MIB // 8192
         insert = self.session("SET cte_max_recursion_depth = 10000;" + INSERT.format(added))
         self.wait_until(lambda: self.number(WAITING) > 0)
@@ -199,7 +200,7 @@ class ExtendSyncOfSizeOnly(ExtendSync):
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
         self.wait_until(self.is_flushed)
         self.scratch.end(signal.SIGKILL)
-        # What a power cut leaves at the least.
+        # The smallest size that a power cut can leave.
         os.truncate(self.file, min(self.synced(), self.file.stat().st_size))
         self.scratch.start(FORK, *self.OPTIONS)
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), rows)

@@ -1,5 +1,5 @@
-"""With nothing set, what is flushed is what upstream's formula makes of what it looks at, second by second: on stock,
-which shows that the sum here is upstream's, and on the fork. What its parts are made of is upstream's text."""
+"""With the fork's variables at their defaults, the page cleaners flush what adaptive flushing recommends, every second.
+The test runs on stock, which shows that formula() is upstream's, and on the fork. test_text compares the code."""
 
 import sys
 import threading
@@ -47,8 +47,8 @@ SECONDS = 120
 
 
 def formula(decision):
-    """Pages: the mean of three rates, which are a part of innodb_io_capacity, what was flushed lately, and what the
-    redo log's growth asks for."""
+    """The pages to flush: the mean of a percentage of innodb_io_capacity, the average page rate, and the pages that the
+    redo generation rate requires."""
     part = IO_CAPACITY * max(decision["pct_for_dirty"], decision["pct_for_lsn"]) // 100
     by_age = min(decision["n_to_flush_by_age"], 2 * IO_CAPACITY_MAX)
     return min((part + decision["avg_page_rate"] + by_age) // 3, IO_CAPACITY_MAX)
@@ -56,7 +56,7 @@ def formula(decision):
 
 class FlushDecisions(unittest.TestCase):
     def sample(self, scratch):
-        """The metrics, all of the same decision: between two of them is a second."""
+        """The metrics, all of the same decision: decisions are a second apart."""
         while True:
             first = scratch.sql(SAMPLE)
             if scratch.sql(SAMPLE) == first:
@@ -64,7 +64,7 @@ class FlushDecisions(unittest.TestCase):
                 return {name.removeprefix("buffer_flush_"): int(count) for name, count in lines}
 
     def recorded(self, mysqld):
-        """Decisions of a server under a load, and with each what the pass that followed has flushed."""
+        """Decisions of a server under load, each with the number of pages that the next pass flushed."""
         scratch = self.enterContext(Scratch("/dev/shm"))
         scratch.initialise(mysqld)
         scratch.start(mysqld, *OPTIONS)
@@ -87,7 +87,7 @@ class FlushDecisions(unittest.TestCase):
                 now = self.sample(scratch)
                 now_time = time.monotonic()
                 self.assertLess(now_time, begin + SECONDS, f"{len(decisions)} decisions in {SECONDS} s")
-                # Looked at twice within half a second, it is the pass of that decision and not of the next.
+                # Two samples within half a second: the pages are of this decision's pass, not of the next.
                 if now["adaptive"] == last["adaptive"] + 1 and now_time - last_time < 0.5:
                     flushed = now["adaptive_total_pages"] - last["adaptive_total_pages"]
                     decisions.append(now | {"flushed": flushed})
@@ -101,7 +101,7 @@ class FlushDecisions(unittest.TestCase):
         return decisions
 
     def check_idle(self, scratch):
-        """Without a load each pass flushes what innodb_idle_flush_pct says, of the pages that are left."""
+        """Without a load each pass flushes innodb_idle_flush_pct percent of innodb_io_capacity."""
         scratch.sql(f"SET GLOBAL innodb_adaptive_flushing = OFF; SET GLOBAL innodb_max_dirty_pages_pct = 99;"
                     f"SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_idle_flush_pct = {IDLE_PCT};"
                     "UPDATE d.t SET a = REPEAT('z', 6000)")  # fmt: skip
@@ -115,7 +115,7 @@ class FlushDecisions(unittest.TestCase):
         first = None
         while True:
             passes, pages = idle()
-            # The first pass that ends after that was set may have begun before.
+            # The first pass that ends now may have begun before the settings: count from its end.
             if first is None and passes > before:
                 first = passes, pages
             if first and passes >= first[0] + IDLE_PASSES:
@@ -129,13 +129,14 @@ class FlushDecisions(unittest.TestCase):
         for decision in decisions:
             requested = decision["n_to_flush_requested"]
             self.assertEqual(requested, formula(decision), decision)
-            # Of one buffer pool instance upstream wants what is young enough and one page more, in parts of the former.
+            # Upstream requests one page more per buffer pool instance than by_age, and scales by requested / by_age.
             by_age = decision["n_to_flush_by_age"]
             self.assertGreaterEqual(decision["flushed"], requested, decision)
             self.assertLessEqual(decision["flushed"], (by_age + 1) * requested // by_age + 1, decision)
             self.assertEqual(decision["sync_total_pages"], 0, decision)
         self.assertGreater(len({decision["n_to_flush_requested"] for decision in decisions}), DECISIONS // 2)
-        # What upstream is told that was flushed is what was: of that, a second, and of what it had it takes the mean.
+        # Adaptive flushing counts the pages that were flushed: its average rate is the mean of the last one and of the
+        # pages per second.
         pairs = [(last, now) for last, now in pairwise(decisions) if now["adaptive"] == last["adaptive"] + 1]
         self.assertGreater(len(pairs), DECISIONS // 2, decisions)
         for last, now in pairs:
@@ -144,7 +145,7 @@ class FlushDecisions(unittest.TestCase):
             self.assertGreaterEqual(told, (flushed / 1.5 + before) // 2, (last, now))
 
     def test_text(self):
-        """The formula, from what it looks at to what it recommends, is a namespace that no patch touches."""
+        """No patch touches the namespace with the code of adaptive flushing, from its inputs to its recommendation."""
         texts = []
         for tree in "stock", "fork":
             source = (BUILD / tree / "source/storage/innobase/buf/buf0flu.cc").read_text()

@@ -1,4 +1,4 @@
-"""A disk that gets full while a data file is extended: an error, and a table that is as it was."""
+"""The disk becomes full while a data file is extended: the statement fails, and the table is intact."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from scratch import FORK, Scratch
 
 MIB = 1 << 20
 DISK_BYTES = 400 * MIB
-# A twentieth of the file system, which is a little smaller than its device.
+# The headroom: a twentieth of the file system, which is a little smaller than its device.
 KEPT_BYTES = DISK_BYTES // 20 - 2 * MIB
 SETUP = """
 CREATE DATABASE d;
@@ -44,7 +44,7 @@ class FullDisk(unittest.TestCase):
         self.scratch.start(FORK, f"--innodb-directories={self.disk}", *options)
 
     def end(self):
-        """The server, before the disk goes."""
+        """End the server before the disk is unmounted."""
         if self.scratch.process.poll() is None:
             self.scratch.end()
 
@@ -53,7 +53,7 @@ class FullDisk(unittest.TestCase):
         return found.f_bavail * found.f_frsize
 
     def fill_up_to(self, left):
-        """Take the disk's room but for what is left."""
+        """Fill the disk up to this number of free bytes."""
         with open(self.disk / "other", "ab") as file:
             os.posix_fallocate(file.fileno(), file.tell(), self.free() - left)
 
@@ -81,7 +81,7 @@ class FullDisk(unittest.TestCase):
         self.assertRegex(result.stderr, r"EXTENT_SIZE needs \d+ bytes more\. The file system has \d+ bytes free\.")
         before = self.size()
 
-        # The room is there when the statement looks, and not when it comes to take it.
+        # There is enough space when the statement checks it, but not when it extends the file.
         with self.scratch.session() as backup, self.scratch.session() as statement:
             backup.stdin.write("LOCK INSTANCE FOR BACKUP;\nSELECT 1;\n")
             backup.stdin.flush()
@@ -105,18 +105,18 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(self.size(), 300 * MIB)
         self.scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t")
 
-        # All but a little that is left.
+        # Part of the headroom: a warning.
         size = 300 + (self.free() - DISK_BYTES // 100) // MIB
         warned = self.scratch.sql(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}M; SHOW WARNINGS")
-        self.assertRegex(warned, r"Warning\t\d+\t\d+ bytes of the file system's \d+ will be left")
+        self.assertRegex(warned, r"Warning\t\d+\tThe file system will have \d+ bytes free of \d+")
         self.check()
-        # And not that little.
+        # The rest of it: an error.
         result = self.scratch.client(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size + self.free() // MIB}M")
         self.assertRegex(result.stderr, r"EXTENT_SIZE needs \d+ bytes more")
         self.assertGreater(self.free(), 0)
 
     def test_two_statements(self):
-        """Each has room, and both have not: the second is told what the first has still to take."""
+        """There is space for one statement, not for both: the second subtracts what the first still needs."""
         self.scratch.sql(f"CREATE TABLE d.u (id INT PRIMARY KEY) DATA DIRECTORY = '{self.disk}'")
         megabytes = int(self.free() * 0.7) // MIB
         with self.scratch.session() as lock, self.scratch.session() as first:
@@ -127,19 +127,19 @@ class FullDisk(unittest.TestCase):
             first.stdin.close()
             self.wait_until(WAITS)
             second = self.scratch.client(f"ALTER TABLESPACE `d/u` SET EXTENT_SIZE = {megabytes}M")
-            self.assertRegex(second.stderr, r"Other statements have still to take [1-9]\d{7,} of them")
+            self.assertRegex(second.stderr, r"Other statements have reserved [1-9]\d{7,} of them")
             lock.stdin.close()
             self.assertEqual(first.wait(), 0)
             lock.wait()
         self.assertEqual(self.size(), megabytes * MIB)
         self.assertGreaterEqual(self.free(), KEPT_BYTES)
-        # What the first one had reserved is given back.
+        # The first statement's reservation is released.
         second = self.scratch.client(f"ALTER TABLESPACE `d/u` SET EXTENT_SIZE = {megabytes}M")
-        self.assertIn("Other statements have still to take 0 of them", second.stderr)
+        self.assertIn("Other statements have reserved 0 of them", second.stderr)
         self.scratch.sql("ALTER TABLESPACE `d/u` SET EXTENT_SIZE = 40M")
 
     def test_ahead(self):
-        """It leaves the rest of the disk to others."""
+        """innodb_extend_ahead_pct leaves the headroom free."""
         left = 60 * MIB
         self.fill_up_to(left)
         self.scratch.sql("SET GLOBAL innodb_extend_ahead_pct = 50")

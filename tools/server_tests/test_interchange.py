@@ -1,4 +1,4 @@
-"""A data directory goes from stock to the fork and back, by shutdown and by crash, and loses nothing."""
+"""A data directory moves from stock to the fork and back, after shutdowns and crashes, and loses no data."""
 
 import signal
 import subprocess
@@ -38,7 +38,7 @@ class Interchange(unittest.TestCase):
                     scratch.start(server, *options)
                     is_fork = scratch.sql("SHOW VARIABLES LIKE 'innodb_aio_pending_ios_per_thread'") != ""
                     self.assertEqual(is_fork, server == FORK)
-                    # The data dictionary has the fork's own table with the fork only.
+                    # The data dictionary has the fork's own table only while the fork runs.
                     tables = scratch.sql("SELECT table_name FROM information_schema.tables WHERE table_name = "
                                          "'INNODB_ATOMIC_WRITE_FILES'")  # fmt: skip
                     self.assertEqual(tables, "INNODB_ATOMIC_WRITE_FILES" if is_fork else "")

@@ -1,4 +1,4 @@
-"""A server goes on where the limit of threads is reached."""
+"""The server continues when the limit of threads is reached."""
 
 import unittest
 from pathlib import Path
@@ -11,13 +11,13 @@ WAIT_SECONDS = 60
 
 class NoThreads(unittest.TestCase):
     def test_extend_ahead(self):
-        """SET GLOBAL innodb_extend_ahead_pct warns; set again, it works."""
+        """SET GLOBAL innodb_extend_ahead_pct warns, and works once the limit is gone."""
         library = to_preload(SOURCE, self.enterContext(temporary_folder()))
         scratch = self.enterContext(Scratch())
         limit = scratch.path / "limit"
         scratch.initialise(FORK)
         scratch.start(FORK, environment={"LD_PRELOAD": str(library), "NO_THREADS": str(limit)})
-        # Connected before.
+        # A connection needs a thread, too.
         with scratch.session() as session:
             session.stdin.write("SELECT 1;\n")
             session.stdin.flush()

@@ -1,4 +1,4 @@
-"""A device that writes slowly: who waits for it is seen, and nobody waits for what there is enough of."""
+"""A slow device: the stall counters count the waits that it causes, and no others."""
 
 import contextlib
 import re
@@ -14,7 +14,7 @@ from scratch import FORK, Scratch
 
 CONNECTIONS = 8
 LOAD_SECONDS = 120
-# As slow as a disk of the last century, so that a redo log of 8M is full at once on any machine.
+# So slow that a redo log of 8M is full at once on any machine.
 LIMITS = Limits(write_iops=200, write_bytes_per_s=4 << 20)
 OPTIONS = (
     "--innodb-redo-log-capacity=8M",
@@ -27,8 +27,8 @@ OPTIONS = (
     "--innodb-stall-log-threshold-ms=100",
     "--innodb-monitor-enable=dblwr_flush_wait_events",
 )
-# Upstream's metric of the waits for a doublewrite batch to reach the data files. Until these are synced, the next batch
-# waits for the segment.
+# Upstream's metric counts waits until a doublewrite batch is written to the data files. Until these are synced, the
+# next batch waits for the segment.
 BATCH_WAITS = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'dblwr_flush_wait_events'"
 SETUP = """
 CREATE DATABASE d;
@@ -48,7 +48,7 @@ class SlowDevice(unittest.TestCase):
         self.scratch.initialise(FORK)
 
     def stalls(self):
-        """Some of what is known of all stalls: {(kind, figure): value}."""
+        """Some of the stall counters: {(kind, figure): value}."""
         found = {}
         for line in self.scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb\\_stall\\_%'").splitlines():
             name, value = line.split("\t")
@@ -58,21 +58,21 @@ class SlowDevice(unittest.TestCase):
         return found
 
     def waiting(self):
-        """Threads that wait now, for whatever."""
+        """Threads that wait now, of all kinds of stalls."""
         return sum(value for (_, figure), value in self.stalls().items() if figure == "waiting")
 
     def segment_waits(self):
-        """Waits for a segment of the doublewrite buffer: those which are not for a batch, that are read later."""
+        """Waits for a segment of the doublewrite buffer: all its waits less those for a batch, which are read later."""
         return self.stalls()["doublewrite", "count"] - int(self.scratch.sql(BATCH_WAITS))
 
     def segment_waits_from_now(self):
-        """A condition: there have been some. What begins between the two looks can be one too many."""
+        """A condition: there have been such waits. One that begins between the two reads can count once too often."""
         before = self.segment_waits()
         return lambda: self.segment_waits() > before + 1
 
     @contextlib.contextmanager
     def load(self):
-        """CONNECTIONS clients insert as fast as it goes."""
+        """CONNECTIONS clients insert rows as fast as they can."""
         clients = [self.scratch.session() for _ in range(1 + CONNECTIONS)]
         clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
         clients[0].stdin.flush()
@@ -111,7 +111,7 @@ class SlowDevice(unittest.TestCase):
         for kind in ("log_buffer", "free_page", "aio_read"):
             self.assertEqual(after[kind, "count"], before[kind, "count"], kind)
         self.wait_until(lambda: self.waiting() == 0, "a stall goes on")
-        # At most 10 s later, if there was a message before.
+        # The message comes within 10 s if there was one before.
         message = re.compile(r"\[Warning\].* Waits for space in the redo log, longer than \S+: \d+ since the last ")
         self.wait_until(lambda: message.search(self.scratch.log.read_text()), "no message in the error log")
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
@@ -145,10 +145,10 @@ class SlowDevice(unittest.TestCase):
         try:
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
                 with self.load():
-                    # Of 200 I/Os a second about a half is for the pages' places; what slices show scatters.
+                    # About half of the 200 I/Os a second write pages to data files; measurements scatter.
                     self.wait_until(lambda: 50 <= self.counter("Innodb_ahead_flush_measured_capacity") <= 300,
                                     "not measured")  # fmt: skip
-                    # From now on nobody asks for pages, until there is more than it carries in seconds.
+                    # From now on no rule flushes pages, until 10 s of the device's write capacity are dirty.
                     self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
                     carried = self.counter("Innodb_ahead_flush_measured_capacity")
                     self.wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * carried, "not dirty")
@@ -156,7 +156,7 @@ class SlowDevice(unittest.TestCase):
                 self.wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
                 flushed = self.counter("Innodb_buffer_pool_flush_idle_pages") - before
                 self.assertLessEqual(flushed, 2 * max(carried, self.counter("Innodb_ahead_flush_measured_capacity")))
-            # And sees that it carries more, where it does.
+            # Without the throttle the server measures a higher capacity.
             carried = self.counter("Innodb_ahead_flush_measured_capacity")
             self.wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * carried, "not learned")
         except Skip as skip:

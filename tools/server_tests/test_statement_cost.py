@@ -1,6 +1,6 @@
-"""What an UPDATE costs on the fork and on stock, in instructions: everything that is counted is counted on its way.
+"""The cost of an UPDATE on the fork and on stock, in instructions. An UPDATE passes all of the fork's counters.
 
-Instructions and not times: valgrind counts them alike on any machine, to about a tenth of a percent.
+Instructions instead of time: valgrind's counts agree on all machines to about a tenth of a percent.
 """
 
 import re
@@ -13,7 +13,7 @@ from scratch import FORK, STOCK, Scratch
 ROWS = 4000
 WARM_UP = 100
 UPDATES = 800
-# Of stock's instructions. The target is the project's, the servers differ in nothing else.
+# The max ratio of the fork's instructions to stock's. Source: the project's target.
 MAX_RATIO = 1.005
 SERVER_OPTIONS = (
     "--thread-cache-size=0",
@@ -33,8 +33,8 @@ INSERT INTO d.t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n 
 
 
 def updates(first, n):
-    """A script of n statements. No row is updated twice, and there is no secondary index: when purge runs decides what
-    old versions cost."""
+    """A script of n statements. No row is updated twice, and there is no secondary index, because the cost of old
+    versions depends on when purge runs."""
     return "".join(f"UPDATE d.t SET k = k + {i % 17 + 1}, c = '{i * 31 % 997}' WHERE id = {i};\n"
                    for i in range(first, first + n))  # fmt: skip
 
@@ -42,7 +42,7 @@ def updates(first, n):
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
 class StatementCost(unittest.TestCase):
     def instructions(self, mysqld):
-        """The instructions of a connection's thread for one UPDATE: what 3 x UPDATES take beyond what UPDATES take."""
+        """A connection thread's instructions for one UPDATE: the difference between 3 x UPDATES and UPDATES."""
         with Scratch() as scratch:
             scratch.initialise(STOCK)
             scratch.start(STOCK, *SERVER_OPTIONS)
@@ -51,8 +51,8 @@ class StatementCost(unittest.TestCase):
             out = scratch.path / "callgrind"
             wrapper = ("valgrind", "-q", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}")
             scratch.start(mysqld, *SERVER_OPTIONS, wrapper=wrapper)
-            # A thread that ends gives its number, and its file, to the next one: the first client takes that of the
-            # connections which found out that the server is up, and all stay connected to the end.
+            # valgrind reuses the number and the file of a thread that has ended. The first client gets those of the
+            # connections that waited for the server; all clients stay connected to the end.
             clients = []
             for script in (updates(1, WARM_UP), "", ""):
                 clients.append(scratch.session())
@@ -69,14 +69,14 @@ class StatementCost(unittest.TestCase):
             return (many - few) / (2 * UPDATES)
 
     def statements_of(self, file):
-        """The instructions of a thread for statements; 0 if it had none. What else the thread did does not count."""
+        """The instructions of a thread in statements; 0 if it executed none. Its other work does not count."""
         command = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no", str(file)]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         found = re.search(r"^ *([\d,]+) .*:dispatch_command\(", listed, re.MULTILINE)
         return int(found.group(1).replace(",", "")) if found else 0
 
     def carry_out(self, client, script):
-        """Have a client carry out a script, and wait for its end."""
+        """Have a client execute a script, and wait until it is done."""
         client.stdin.write(script + "SELECT 'done';\n")
         client.stdin.flush()
         self.assertEqual(client.stdout.readline(), "done\n")

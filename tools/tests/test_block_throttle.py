@@ -1,4 +1,4 @@
-"""Which control group is used, and what is written to it, for both versions of control groups."""
+"""The control group that is used, and the limits written to it, for both versions of control groups."""
 
 import sys
 import tempfile
@@ -38,7 +38,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(files, {"io.max": "8:16 riops=1 rbps=2 wiops=3 wbps=4"})
 
     def test_no_limits(self):
-        """No limits need no group, in either version: the kernel takes no io.max without a limit."""
+        """Without limits no group is made, in either version: the kernel rejects an io.max without a limit."""
         path = some_path_on_a_disk()
         if path is None:
             self.skipTest("no file system here is on a block device")
@@ -48,7 +48,8 @@ class Limits(unittest.TestCase):
                 self.assertEqual([file.name for file in self.root.iterdir()], ["cgroup.controllers"])
 
     def test_disk(self):
-        """The limits of a whole disk end with the context, also by an error; others, left by a killed process, too."""
+        """The context removes its limits of a whole disk, also after an error, and first those that a killed process
+        has left."""
         (self.root / "blkio").mkdir()
         file = self.root / "blkio/blkio.throttle.write_iops_device"
         other = self.root / "blkio/blkio.throttle.read_bps_device"

@@ -1,4 +1,4 @@
-"""Builds of one preset wait for each other, also for what a killed one has started."""
+"""Builds of one preset wait for each other, also for the children of a killed build."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parent.parent
-# Says when it begins and ends, and ends no sooner, as a compiler that is at work.
+# Logs its begin and end, and ignores SIGTERM, like a compiler at work.
 CMAKE = """#!/bin/sh
 trap '' TERM
 echo begin >> {folder}/log
@@ -25,7 +25,7 @@ class Build(unittest.TestCase):
         (self.folder / "cmake").write_text(CMAKE.format(folder=self.folder))
         (self.folder / "cmake").chmod(0o755)
         self.environment = os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}"}
-        # Of this name there is nothing to be disturbed.
+        # No real preset has this name.
         self.preset = f"test-{os.getpid()}"
         for name in (f"build-{self.preset}.lock", f"{self.preset}.configure.log"):
             self.addCleanup((TOOLS.parent / "build" / name).unlink, missing_ok=True)
@@ -48,7 +48,7 @@ class Build(unittest.TestCase):
         with self.begin() as one, self.begin() as other:
             outputs = [tool.communicate(timeout=60)[0] for tool in (one, other)]
         self.assertEqual((one.returncode, other.returncode), (0, 0), outputs)
-        # Each configures and builds.
+        # Each build calls cmake twice.
         self.assertEqual(self.log(), ["begin", "end"] * 4)
         self.assertIn("waiting for it", "".join(outputs))
 
@@ -65,7 +65,7 @@ class Build(unittest.TestCase):
             self.assertLessEqual(running, 1)
 
     def test_signal_reaches_what_cmake_has_started(self):
-        """cmake itself takes no notice of it."""
+        """cmake does not pass it on to ninja."""
         (self.folder / "ninja").write_text(f"""#!/bin/sh
 trap 'touch {self.folder}/ended; exit' TERM
 echo begin >> {self.folder}/log

@@ -1,4 +1,4 @@
-"""make clean removes what was built, and nothing that somebody works on."""
+"""make clean removes builds, but nothing that is in use or has unsaved work."""
 
 import contextlib
 import fcntl
@@ -29,7 +29,7 @@ class Clean(unittest.TestCase):
         self.enterContext(mock.patch.object(clean.upstream, "REPO", self.build.parent))
 
     def test_all_but_the_locks(self):
-        """A command that waits for a lock has its file open."""
+        """A command that waits for a lock has the file open."""
         clean.clean()
         self.assertEqual([path.name for path in self.build.iterdir()], ["source.lock"])
         clean.clean()
@@ -50,7 +50,7 @@ class Clean(unittest.TestCase):
         clean.clean()
 
     def test_options(self):
-        """What is not an option removes nothing."""
+        """--help and unknown options remove nothing."""
         for option in ("--help", "--dry-run", "x"):
             with (
                 mock.patch.object(sys, "argv", ["clean.py", option]),
@@ -62,7 +62,7 @@ class Clean(unittest.TestCase):
         self.assertTrue((self.build / "fork/source").exists())
 
     def test_while_a_program_of_it_runs(self):
-        """As the development server, which no lock is held for."""
+        """For example the development server, which holds no lock."""
         program = self.build / "mysqld"
         shutil.copy(shutil.which("sleep"), program)
         with subprocess.Popen([program, "100"]) as process:
@@ -79,7 +79,7 @@ class Clean(unittest.TestCase):
         self.assertTrue((self.build / "fork/source").exists())
 
     def test_edit_of_patches(self):
-        """Also one that was moved aside; not one that was exported."""
+        """Also an edit that was moved aside, but not an exported one."""
         for name in ("patch-edit", "patch-edit.mine"):
             (self.build / name / ".git").mkdir(parents=True)
             with self.assertRaisesRegex(Failure, "make patch-export"):
@@ -89,7 +89,7 @@ class Clean(unittest.TestCase):
                 subprocess.run([*git, *command], check=True)
             head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
             (self.build / name / EXPORTED).write_text(head.strip())
-            # A shell that was there when the edit was exported goes on in it.
+            # A shell that was in the edit when it was exported can still change it.
             (self.build / name / "new").write_text("work")
             with self.assertRaisesRegex(Failure, "not exported"):
                 clean.clean()
@@ -102,7 +102,7 @@ class Clean(unittest.TestCase):
         clean.clean()
 
     def test_link(self):
-        """build/ can be on another disk, beside the files of others."""
+        """build/ is a link to another folder, which may have files of others."""
         moved = self.build.with_name("moved")
         self.build.rename(moved)
         self.build.symlink_to(moved)
@@ -121,7 +121,7 @@ class Clean(unittest.TestCase):
         clean.clean()
 
     def test_interrupted(self):
-        """What is removed in part is not where it would be used, and the next time removes it."""
+        """After an interrupt, no partly removed folder is in its place, and the next clean removes the rest."""
         interrupted = mock.patch.object(clean.shutil, "rmtree", side_effect=KeyboardInterrupt)
         with interrupted, self.assertRaises(KeyboardInterrupt):
             clean.clean()

@@ -1,4 +1,4 @@
-"""cmake/compile, the compiler launcher: what ccache is told, and that it never sees an old precompiled header."""
+"""cmake/compile, the compiler launcher: the settings of ccache, which never sees an old precompiled header."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Dead links, long sentences and words to avoid are found."""
+"""The lints find dead links, long sentences and words to avoid."""
 
 import sys
 import tempfile
@@ -34,7 +34,7 @@ class Words(unittest.TestCase):
         return list(documents.wrong_words([name], self.folder))
 
     def test_only_text_counts(self):
-        """Neither code in a page nor the code of a source."""
+        """Code in pages and sources does not count."""
         self.assertEqual(len(self.found("a.md", "A session takes turns.\n")), 1)
         self.assertEqual(self.found("a.md", "The command `takes turns`.\n\n    takes turns\n"), [])
         self.assertEqual(len(self.found("a.cc", "/** Takes\nturns. */ int i; // as ever\n")), 2)

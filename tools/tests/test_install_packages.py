@@ -1,4 +1,4 @@
-"""install-packages: what it asks APT for, and what it says where there is none."""
+"""install-packages: the packages that it requests from APT, and its message without APT."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ class InstallPackages(unittest.TestCase):
                               env=os.environ | {"PATH": str(self.folder)} | environment)  # fmt: skip
 
     def asked(self, *arguments):
-        """With no package installed: those that APT is asked for."""
+        """The packages that the tool requests from APT, if none is installed."""
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("sudo", 'exec "$@"')
         self.stand_in("apt-get", f'echo "$@" >> {self.folder}/asked')

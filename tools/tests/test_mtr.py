@@ -1,4 +1,4 @@
-"""What is read from mysql-test-run's output: a skipped test is not a passed one, and nothing that failed is lost."""
+"""mtr.Tally reads mysql-test-run's output: a skipped test does not count as passed, and no failure is lost."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""The patch queue: what applies, what is refused, and that nothing is applied approximately."""
+"""The patch queue: patches apply exactly or not at all, and the lint and the export refuse what is wrong."""
 
 import os
 import sys
@@ -107,7 +107,7 @@ diff --git a/{UPSTREAM} b/{UPSTREAM}
         self.refused(self.apply, UPSTREAM)
 
     def test_below_another_repository(self):
-        """A git that found the outer repository would skip the patch and exit 0."""
+        """If git found the outer repository, it would skip the patch and exit 0."""
         patchqueue.git(self.folder, "init", "--quiet")
         with mock.patch.object(tempfile, "tempdir", str(self.folder)):
             self.assertIn(b"hook();", self.apply()[UPSTREAM])
@@ -129,7 +129,7 @@ class Lint(Folders):
         self.assertEqual(self.problems(), "")
 
     def test_control_flow(self):
-        """An if whose statement is upstream's."""
+        """An added if must not control an upstream statement."""
         for line in ("  if (spw::declared(1))", "  if (spw::declared(1)) {} else"):
             with self.subTest(line):
                 self.assertIn("add braces", self.problems(diff=DIFF.replace("+  hook();", f"+{line}")))
@@ -204,7 +204,7 @@ class Series(Folders):
 
 
 class Edit(Folders):
-    """edit, a change, export: the patches are what was committed; then the queue moves to another base."""
+    """After edit, commits and export, the patches are what was committed; then the queue moves to another base."""
 
     def setUp(self):
         super().setUp()
@@ -253,14 +253,14 @@ class Edit(Folders):
         return {path.name: path.read_bytes() for path in self.patches.iterdir()}
 
     def refused_and_kept(self, *words):
-        """Export refuses; patches/ and the edit stay as they are."""
+        """Export fails; patches/ and the edit stay unchanged."""
         before, head = self.files(), patchqueue.git(self.edit, "rev-parse", "HEAD").stdout
         self.refused(patchqueue.export, *words)
         self.assertEqual(self.files(), before)
         self.assertEqual(patchqueue.git(self.edit, "rev-parse", "HEAD").stdout, head)
 
     def conflict(self):
-        """A rebase that stops at a conflict."""
+        """Begin a rebase that stops at a conflict."""
         patchqueue.edit([])
         self.commit(f"second.os0demo.cc.patch\n\n{HEADER}")
         patchqueue.git(self.edit, "checkout", "--quiet", "-b", "other", "base")
@@ -329,7 +329,7 @@ class Edit(Folders):
         self.refused_and_kept("has a stash")
 
     def test_commits_elsewhere(self):
-        """On another branch, and in another worktree."""
+        """Commits on another branch, in another worktree."""
         patchqueue.edit([])
         patchqueue.git(self.edit, "branch", "mine")
         patchqueue.git(self.edit, "worktree", "add", "--quiet", str(self.folder / "worktree"), "mine")
@@ -347,7 +347,7 @@ class Edit(Folders):
         patchqueue.export()
 
     def test_file_outside_of_the_tree(self):
-        """It would be overwritten where the edit is made."""
+        """edit would write such a file outside of build/patch-edit."""
         for name in ("../../README.md", str(self.tree / UPSTREAM)):
             self.refused(lambda name=name: patchqueue.edit([name]), "name it from the tree's top")
 
@@ -478,7 +478,7 @@ class Edit(Folders):
         self.assertIn(b"+  second();\n", self.files()["second.os0demo.cc.patch"])
 
     def move(self):
-        """The new base has the file elsewhere."""
+        """Make a base with the file in another folder."""
         new = self.folder / "new"
         (new / "storage/innobase/moved").mkdir(parents=True)
         (new / "storage/innobase/moved/os0demo.cc").write_text("".join(f"{line}\n" for line in ["added", *LINES]))

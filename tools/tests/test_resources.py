@@ -1,4 +1,4 @@
-"""What tools take of the machine is given back, also if they are killed; what is somebody else's is left alone."""
+"""The resources of tools are released, also if a tool is killed. Resources of others are not touched."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ import resources
 from common import Failure
 
 TOOLS = Path(__file__).resolve().parent.parent
-# A tool: it takes something, says so, and stays.
+# A tool: it takes a resource, prints its path, and waits.
 TOOL = """
 import sys, subprocess, time
 from pathlib import Path
@@ -43,7 +43,7 @@ class Resources(unittest.TestCase):
 
     @contextlib.contextmanager
     def tool(self, context, then="pass"):
-        """Another process that has taken something; gives it, and where the thing is."""
+        """Run another process that takes a resource; gives the process and the resource's path."""
         text = TOOL.format(tools=str(TOOLS), runner=str(TOOLS.parent / "bench/runner"), records=str(self.records),
                            context=context, then=then)  # fmt: skip
         with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
@@ -60,7 +60,7 @@ class Resources(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root: mounts")
     def test_private_mounts(self):
-        """What a tool mounts is not in the namespaces of others, whose copies would keep it busy."""
+        """A tool's mounts are not in the namespaces of other processes: copies there would keep them busy."""
         context = f"(resources.keep_mounts_private(), resources.temporary_folder({str(self.place)!r}))[1]"
         mount = "subprocess.run(['mount', '-t', 'tmpfs', 'none', place], check=True)"
         with self.tool(context, mount) as (process, place):
@@ -69,14 +69,14 @@ class Resources(unittest.TestCase):
             self.assertIn(str(place), Path(f"/proc/{process.pid}/mounts").read_text())
 
     def test_what_has_happened_is_said(self):
-        """Not that its folder cannot be removed."""
+        """A tool's failure is reported, not that its folder stays."""
         busy = mock.patch.object(resources, "remove_folder", side_effect=Failure("busy"))
         with busy, self.assertRaisesRegex(Failure, "^first$"), resources.temporary_folder(self.place) as place:
             raise Failure("first")
         resources.remove_folder(place)
 
     def test_many_at_once(self):
-        """A record goes while another tool looks for what is left; what is held is not taken for that."""
+        """A tool removes its record while another one runs release(); release() does not touch held resources."""
         text = f"""
 import sys
 from pathlib import Path
@@ -137,7 +137,7 @@ for _ in range(150):
         self.assertEqual(list(self.records.iterdir()), [])
 
     def test_tool_at_work_in_another_process_namespace(self):
-        """Where its number says nothing, or is another's."""
+        """A process id means nothing in another namespace; locks work."""
         with self.tool(self.temporary()) as (_, place):
             text = f"""
 import sys
@@ -171,7 +171,7 @@ resources.release()
             file.write_text("1")
             self.killed(context)
             self.assertEqual(file.read_text(), "9")
-            # Where it is not what the tool has set, somebody has set it since.
+            # If the value is not the tool's, another process has set it since: it stays.
             file.write_text(now)
             resources.release()
             self.assertEqual(file.read_text(), after)
@@ -202,7 +202,7 @@ resources.release()
             resources.records_folder()
 
     def test_server_in_the_folder_of_a_killed_tool(self):
-        """And no other process that works there."""
+        """release() kills only the server, no other process there."""
         place = self.killed(self.temporary(), "(place / 'data').mkdir()")
         for name in ("mysqld", "other"):
             shutil.copy("/bin/sleep", self.folder / name)
@@ -239,7 +239,7 @@ resources.release()
                 self.assertEqual(list(self.place.iterdir()), [])
 
     def test_loop_device_on_a_file_system_whose_server_is_gone(self):
-        """As a cut disk is, when the tool was killed: it does not say what its file is."""
+        """As a killed power-cut test leaves it: losetup cannot find the loop device's file."""
         if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
             self.skipTest("mounting needs root and loop devices")
         then = """
@@ -279,7 +279,7 @@ resources.release()
         self.assertNotIn(str(self.place), self.loops())
 
     def test_file_system_that_another_namespace_has_mounted(self):
-        """Its loop device is detached when that ends."""
+        """The loop device is detached when that namespace ends."""
         if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
             self.skipTest("mounting needs root and loop devices")
         context = f"filesystem.mounted('ext4', '64M', {str(self.place)!r})"
@@ -296,7 +296,7 @@ resources.release()
             time.sleep(0.1)
 
     def test_signal_is_passed_on(self):
-        """A tool that a signal ends has its child set back what it has changed, and waits for it."""
+        """A tool that gets SIGTERM sends it to its child, and waits until the child has cleaned up."""
         text = f"""
 import sys
 sys.path.insert(0, {str(TOOLS)!r})

@@ -1,4 +1,4 @@
-"""Which rooms include each other."""
+"""The lint of rooms finds forbidden includes."""
 
 import sys
 import tempfile

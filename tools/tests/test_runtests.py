@@ -1,4 +1,4 @@
-"""A run that has tested nothing is not green: what steers tests is cleared, and a part without a result has failed."""
+"""A run that has tested nothing fails: variables that affect tests are cleared, and a part without a result fails."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ class Parts(unittest.TestCase):
         self.enterContext(mock.patch.object(runtests, "FAILED", []))
 
     def run_part(self, part):
-        """The summary of a run of one part, and what was printed."""
+        """Run one part; return the summary and the output."""
         with contextlib.redirect_stdout(io.StringIO()) as output:
             runtests.run_parts([("a part", part)])
         return (self.folder / "summary").read_text().strip(), output.getvalue()
@@ -129,7 +129,7 @@ class Made(unittest.TestCase):
 
 
 class CiRun(unittest.TestCase):
-    """.ci/run with other tools in the places of install-packages and runtests.py."""
+    """.ci/run with stand-ins for install-packages and runtests.py."""
 
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -1,4 +1,4 @@
-"""The base and the source trees: what is refused, and that no file is written that need not be."""
+"""The base and the source trees: bad bases are refused, edits are kept, and no file is written without need."""
 
 import contextlib
 import io
@@ -135,11 +135,11 @@ class Base(Trees):
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
             self.fork()
             self.assertIn("return 1", (self.source / "sql/main.cc").read_text())
-            # A change in the user's tree is seen.
+            # The tool detects a change in the user's tree.
             (tree / "sql/main.cc").write_text("int main() { return 22; }\n")
             self.fork()
         self.assertIn("return 22", (self.source / "sql/main.cc").read_text())
-        # And the way back to the pinned base.
+        # Back to the pinned base.
         self.fork()
         self.assertNotIn("return", (self.source / "sql/main.cc").read_text())
 
@@ -169,7 +169,7 @@ class Base(Trees):
             shutil.rmtree(tree)
 
     def test_links_that_lead_out_of_the_base(self):
-        """Our tests and patches would be written where they lead."""
+        """Our tests and patches would be written to the links' targets."""
         outside = self.folder / "outside"
         outside.mkdir()
         for name, target in (("mysql-test", str(outside)), ("storage/innobase/os", "../../../../../outside")):
@@ -239,7 +239,7 @@ class Base(Trees):
             self.refused(self.fork, "sql/fifo")
 
     def test_member_that_would_be_written_elsewhere(self):
-        """Without its first part the name, or that of a hard link, would be absolute."""
+        """Without its first part the name, or a hard link's target, would be absolute."""
         outside = self.folder / "outside"
         outside.write_text("theirs\n")
         outside.chmod(0o4711)
@@ -275,7 +275,7 @@ class Base(Trees):
         self.refused(lambda: upstream.unpack(self.folder / "two.tar", self.folder / "new"), "one, two")
 
     def test_copy_that_has_much_to_say(self):
-        """More than a pipe holds."""
+        """tar prints more errors than a pipe holds."""
         tree = self.folder / "tree"
         tree.mkdir()
         talking = self.folder / "tar"
@@ -300,7 +300,7 @@ exit 2
         self.assertFalse((self.build / "stock/source").exists())
 
     def apt(self, script):
-        """Put a stand-in for APT's two commands in place."""
+        """Replace apt-helper and the list of archives by stand-ins."""
         helper = self.folder / "apt-helper"
         helper.write_text("#!/bin/sh\n" + script)
         helper.chmod(0o755)
@@ -402,7 +402,7 @@ class Fork(Trees):
         self.patches = []
         self.fork()
         self.assertEqual((self.source / UPSTREAM).read_text().splitlines(), LINES)
-        # Newer than an object made from the patched file, so that it is compiled.
+        # The file is newer than an object made from the patched one, so that it is compiled.
         self.assertGreater(self.times()[self.source / UPSTREAM], before)
 
     def test_hand_edit_is_not_lost(self):
@@ -466,7 +466,7 @@ class Fork(Trees):
         self.patches = [patch(DIFF.replace("hook();", "hook(1);"))]
         self.fork()
         self.assertGreater((self.source / UPSTREAM).stat().st_mtime_ns, late_ns)
-        # And where all of the tree is new.
+        # The same with a whole new tree.
         make_archive(self.archive, files={"MYSQL_VERSION": VERSION.format(9, 7), "sql/main.cc": "int main() {}\n",
                                           UPSTREAM: "".join(f"{line}\n" for line in LINES),
                                           "mysql-test/suite/sys_vars/t/x": ""})  # fmt: skip
@@ -484,7 +484,7 @@ class Fork(Trees):
         self.assertGreater((self.source / UPSTREAM).stat().st_mtime_ns, late_ns)
 
     def test_stamps_that_cannot_be_read(self):
-        """As a full disk left them before they were renamed into place."""
+        """Damaged records, as by a full disk: the tree is checked or made anew."""
         self.fork()
         records = [*self.build.glob("*.json"), *self.build.glob("*/source.json"), *self.build.glob("*/source.files")]
         self.assertEqual(len(records), 5)
@@ -567,7 +567,7 @@ class Fork(Trees):
 
 
 class Rebase(Trees):
-    """The way from the pinned archive to another base, as BUILD.md describes it."""
+    """Move the queue from the pinned archive to another base, as BUILD.md describes it."""
 
     def setUp(self):
         super().setUp()
@@ -584,7 +584,7 @@ class Rebase(Trees):
         self.assertEqual((self.build / "patch-edit" / UPSTREAM).read_text().splitlines()[21], "  hook();")
 
     def test_to_a_tree_when_the_build_has_met_it_already(self):
-        """A build on the tree stops at the patches and has laid down the tree as the stock one by then."""
+        """A build on the tree has failed at the patches before."""
         tree = self.folder / "tree"
         upstream.unpack(self.new, tree)
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):

@@ -1,6 +1,6 @@
-# Hold room for AIO requests, so that a server finds little: hold_aio.pl FILE REST
+# Hold AIO requests, so that a server finds little room: hold_aio.pl FILE REST
 #
-# Takes all of fs.aio-max-nr but REST, creates FILE, and ends when FILE is removed, or after two minutes.
+# Takes the room in fs.aio-max-nr except REST requests, creates FILE, and ends when FILE is removed or after two minutes.
 use strict;
 use warnings;
 
@@ -20,7 +20,7 @@ sub number {
 my $room = number('/proc/sys/fs/aio-max-nr') - number('/proc/sys/fs/aio-nr');
 my @contexts;
 while ($room > $rest) {
-  # The kernel makes a ring of twice the number in memory: some contexts of moderate size.
+  # The kernel allocates a ring of twice this number, so the test takes several contexts of moderate size.
   my $n = $room - $rest < 8192 ? $room - $rest : 8192;
   my $context = pack('Q', 0);
   syscall($io_setup{$machine}, $n, $context) == 0 or die "io_setup($n): $!";
