@@ -94,8 +94,8 @@ constexpr double FLUSH_STEP_FRACTION = 0.1;
 constexpr double FLUSH_INTERVAL_MIN_S = 1e-3 * FLUSH_INTERVAL_MIN_MS;
 
 /** A checkpoint is requested if it reclaims more than this fraction of the sync
-age. While it is busy InnoDB writes one in 7 s (log0chkp.cc), which is the time to
-fill a third of a small redo log, and at most one each second. */
+age. While it is busy InnoDB writes one in 7 s (log0chkp.cc), which is the time
+to fill a third of a small redo log, and at most one each second. */
 constexpr double FLUSH_CHECKPOINT_FRACTION = 0.02;
 
 /** Time until a checkpoint that was not written is requested again: seconds.
