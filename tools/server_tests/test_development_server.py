@@ -1,5 +1,6 @@
 """make run and make stop: their output, repeated calls, and what they refuse."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -15,6 +17,7 @@ from unittest import mock
 from scratch import CLIENT, client_command, temporary_folder
 
 TOOL = Path(__file__).resolve().parent.parent / "server.py"
+WAIT_SECONDS = 60
 
 
 class Server(unittest.TestCase):
@@ -157,6 +160,60 @@ class Server(unittest.TestCase):
                                  check=False).stdout  # fmt: skip
         self.assertEqual(servers, "")
         self.works("start")
+
+    def processes(self, word):
+        """The processes whose command line has this folder and a word."""
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                text = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if str(self.var.parent) in text and word in text:
+                    yield entry.parent
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "waited too long")
+            time.sleep(0.05)
+
+    def test_killed_while_it_initialises(self):
+        """The server that initialises ends with the tool: else it writes to the error log until the disk is full."""
+        command = [sys.executable, TOOL, "start"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              **self.tool_options()) as process:  # fmt: skip
+            self.wait_until(lambda: list(self.processes("--initialize-insecure")))
+            process.kill()
+        self.wait_until(lambda: not list(self.processes("mysqld")))
+
+    def test_signal_ends_the_load(self):
+        command = [sys.executable, TOOL, "run", "--seconds", "600"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              **self.tool_options()) as process:  # fmt: skip
+            for line in process.stdout:
+                if "tps:" in line:
+                    break
+            process.terminate()
+            process.stdout.read()
+            process.wait(WAIT_SECONDS)
+        self.assertEqual(list(self.processes("--threads=32")), [])
+        self.works("stop")
+
+    def test_a_client_is_not_the_server(self):
+        """It can have got the number of a server that was killed."""
+        self.works("start")
+        self.works("stop")
+        options = [f"--defaults-file={self.var}/my.cnf"]
+        with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)", *options]) as client:
+            (self.var / "mysqld.pid").write_text(str(client.pid))
+            self.assertIn("does not run", self.works("status"))
+            self.works("stop")
+            self.assertIsNone(client.poll())
+            client.kill()
+
+    def test_var_below_build(self):
+        """make clean removes what is there."""
+        self.var = TOOL.parent.parent / "build/var"
+        self.refused("make clean removes", "SPILLWAY_VAR")
+        self.assertFalse(self.var.exists())
 
     def test_two_starts_at_once(self):
         with self.begin() as one, self.begin() as other:
