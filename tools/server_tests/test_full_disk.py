@@ -78,7 +78,7 @@ class FullDisk(unittest.TestCase):
 
     def test_statement(self):
         result = self.scratch.client("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 500M")
-        self.assertRegex(result.stderr, r"EXTENT_SIZE needs \d+ bytes more\. The file system has \d+ bytes free\.")
+        self.assertRegex(result.stderr, r"Tablespace `d/t` needs \d+ bytes more\. The file system has \d+ bytes free\.")
         before = self.size()
 
         # There is enough space when the statement checks it, but not when it extends the file.
@@ -112,7 +112,7 @@ class FullDisk(unittest.TestCase):
         self.check()
         # The rest of it: an error.
         result = self.scratch.client(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size + self.free() // MIB}M")
-        self.assertRegex(result.stderr, r"EXTENT_SIZE needs \d+ bytes more")
+        self.assertRegex(result.stderr, r"Tablespace `d/t` needs \d+ bytes more")
         self.assertGreater(self.free(), 0)
 
     def test_two_statements(self):
