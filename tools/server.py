@@ -129,11 +129,15 @@ def running():
     return pid if process_is_ours(pid) else None
 
 
+def check_not_below_build():
+    if VAR.resolve().is_relative_to(BUILD.resolve()):
+        raise Failure(f"SPILLWAY_VAR: {VAR} is below {BUILD}, which make clean removes: name another place")
+
+
 def check_var():
     """Fail if var/ is in build/, another user's, not made by this tool, damaged or moved."""
     check_path(VAR)
-    if VAR.resolve().is_relative_to(BUILD.resolve()):
-        raise Failure(f"SPILLWAY_VAR: {VAR} is below {BUILD}, which make clean removes: name another place")
+    check_not_below_build()
     if not VAR.exists():
         return
     if not os.access(VAR, os.R_OK | os.W_OK | os.X_OK):
@@ -223,6 +227,7 @@ def var_locked():
 
 def make_var(user):
     """Make var/ as root, for another user, in a folder in which only these two can replace it."""
+    check_not_below_build()
     VAR.parent.mkdir(parents=True, exist_ok=True)
     if os.path.realpath(VAR.parent) != str(VAR.parent):
         raise Failure(f"{VAR.parent} is reached by a link, which root does not follow: SPILLWAY_VAR="
