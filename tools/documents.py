@@ -26,7 +26,7 @@ WORDS = {
     r"lets? go": "releases, resets",
     r"full soonest": "runs out of free space first",
     r"free ahead": "preallocated",
-    r"in all(?=[,.;:)]|$)": "in total",
+    r'in all(?=[,.;:)"]|$)': "in total",
     r"so many": "the number",
     r"as ever": "nothing",
     r"but for": "except, or a sentence that says what is so",
