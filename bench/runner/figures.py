@@ -12,6 +12,8 @@ WAIT = struct.Struct("=d")
 # A second below these percentages of the mean counts as low or as a stall. Source: Small Datum's and Percona's plots.
 LOW_PCT = 50
 STALL_PCT = 10
+# Seconds of the warm-up that the plots show.
+SHOWN_WARMUP_S = 60
 
 
 def read_records(data):

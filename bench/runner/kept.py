@@ -1,9 +1,12 @@
-"""Kept results: bench/results/PLAN/DEVICE.json is a list of the results of that plan on that device, the oldest first.
-Each part has its plan, environment (machine, commit, date), comparisons and runs."""
+"""Kept results: bench/results/PLAN/DEVICE.json has a list of what was measured for a plan on a device, the oldest
+first. Each part has its plan, environment (machine, commit, date) and runs. The comparisons are left out, because they
+follow from the runs, and so are the seconds of the warm-up that no plot shows."""
 
 import json
 
+import comparison
 from common import REPO, write_whole
+from figures import SHOWN_WARMUP_S
 
 KEPT = REPO / "bench/results"
 INDEX = KEPT / "README.md"
@@ -25,9 +28,9 @@ def keep(result, plan):
             continue
         new = result | {
             "plan": result["plan"] | {"devices": {device: result["plan"]["devices"][device]}},
-            "devices": {device: description}, "runs": runs,
-            "comparisons": [one for one in result["comparisons"] if one["device"] == device],
+            "devices": {device: description}, "runs": [shortened(run) for run in runs],
         }  # fmt: skip
+        del new["comparisons"]
         file = KEPT / plan / f"{device}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         older = read(file) if file.exists() else []
@@ -36,17 +39,24 @@ def keep(result, plan):
         write_whole(file, f"[\n{lines}\n]\n")
 
 
+def shortened(run):
+    """A run without the seconds that no plot shows."""
+    series = run["series"]
+    begin = sum(second < -SHOWN_WARMUP_S for second in series["second"])
+    return run | {"series": {name: values[begin:] for name, values in series.items()}}
+
+
 def measured(part):
     return {(run["workload"], run["server"]) for run in part["runs"]}
 
 
 def ratios(part):
     """Yield for each workload, as text, the ratio of transactions of each server to the first."""
-    for one in part["comparisons"]:
-        of_servers = one["figures"]["transactions"]
+    for _, workload, by_server in comparison.comparisons(part["plan"], part["runs"]):
+        of_servers = comparison.compare(by_server)["transactions"]
         found = [f"{server} {of['ratio']['median']:.2f}" for server, of in of_servers.items() if of["ratio"]]
         if found:
-            yield f"{one['workload']}: {', '.join(found)}"
+            yield f"{workload}: {', '.join(found)}"
 
 
 def index():

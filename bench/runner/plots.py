@@ -17,8 +17,6 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 # Tints of each server's colour in the palette: the colour, paler lines, and edges.
 SHARES_KEPT = (1, 0.75, 0.5, 0.3)
 GREYS_KEPT = (255, 238, 200, 150, 100, 50, 0)
-# Seconds of the warm-up that the plots show.
-SHOWN_WARMUP_S = 60
 SMOOTHED_S = 5
 THROUGHPUT = "transactions"
 
@@ -52,7 +50,7 @@ def shown_repetition(by_server):
 
 def draw_line(axes, run, name, scale, **look):
     points = [(second, value / scale) for second, value in zip(run["series"]["second"], run["series"][name],
-              strict=False) if value is not None and second >= -SHOWN_WARMUP_S]  # fmt: skip
+              strict=False) if value is not None and second >= -figures.SHOWN_WARMUP_S]  # fmt: skip
     if points:
         axes.plot(*zip(*points, strict=True), **look)
 

@@ -1,6 +1,7 @@
 """Kept results: which older parts a new one replaces, and the page made from them."""
 
 import json
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -11,19 +12,15 @@ import kept
 
 
 def part(date, servers, devices=("volume",), ratio=1.25):
-    """A result of one workload."""
-    figures = {servers[0]: {"median": 100, "ratio": None}} | {
-        server: {"median": 100 * ratio, "ratio": {"median": ratio}} for server in servers[1:]
-    }
-    return {
-        "title": "t", "plan": {"servers": dict.fromkeys(servers, {}), "devices": dict.fromkeys(devices, {})},
-        "environment": {"date": f"{date} 10:00 +0000", "commit": 40 * "a"}, "devices": dict.fromkeys(devices, {}),
-        "comparisons": [{"device": device, "workload": "tpcc", "figures": {"transactions": figures}}
-                        for device in devices],
-        "runs": [{"device": device, "workload": "tpcc", "server": server, "repetition": 1}
-                 for device in devices for server in servers],
-        "discarded": [],
-    }  # fmt: skip
+    """A result of one workload. The first server has 100 transactions, the others have this ratio to it."""
+    plan = {"servers": dict.fromkeys(servers, {}), "devices": dict.fromkeys(devices, {}), "workloads": {"tpcc": {}}}
+    runs = [{"device": device, "workload": "tpcc", "server": server, "repetition": 1,
+             "figures": {"transactions": 100 * (1 if server == servers[0] else ratio)},
+             "series": {"second": list(range(-70, 30)), "transactions": list(range(100))}}
+            for device in devices for server in servers]  # fmt: skip
+    environment = {"date": f"{date} 10:00 +0000", "commit": 40 * "a"}
+    return {"title": "t", "plan": plan, "environment": environment, "devices": dict.fromkeys(devices, {}),
+            "comparisons": ["derived"], "runs": runs, "discarded": []}  # fmt: skip
 
 
 class Kept(unittest.TestCase):
@@ -49,7 +46,14 @@ class Kept(unittest.TestCase):
             (only,) = json.loads((self.folder / f"plan/{device}.json").read_text())
             self.assertEqual(list(only["devices"]), [device])
             self.assertEqual({run["device"] for run in only["runs"]}, {device})
-            self.assertEqual([one["device"] for one in only["comparisons"]], [device])
+
+    def test_what_follows_from_the_rest_is_left_out(self):
+        """The comparisons, and what no plot shows of the warm-up."""
+        kept.keep(part("2026-01-01", ["stock", "fork"]), "plan")
+        (only,) = json.loads((self.folder / "plan/volume.json").read_text())
+        self.assertNotIn("comparisons", only)
+        series = only["runs"][0]["series"]
+        self.assertEqual(series, {"second": list(range(-60, 30)), "transactions": list(range(10, 100))})
 
     def test_index(self):
         kept.keep(part("2026-01-01", ["stock", "fork"], ratio=1.25), "plan")
@@ -60,6 +64,20 @@ class Kept(unittest.TestCase):
 class Index(unittest.TestCase):
     def test_it_is_of_the_results_that_are_there(self):
         self.assertEqual(kept.INDEX.read_text(), kept.index(), "bench/run.py index")
+
+
+class Reports(unittest.TestCase):
+    def test_each_kept_result_has_a_report(self):
+        """Also those that an earlier version of the tool made. The plots, which need matplotlib, are left out."""
+        with mock.patch.dict(sys.modules, {"plots": mock.MagicMock()}), tempfile.TemporaryDirectory() as folder:
+            import report
+
+            with mock.patch.object(report, "image", return_value=""), mock.patch.object(report, "say"):
+                for file in kept.files():
+                    with self.subTest(file=file):
+                        report.write_kept(file, Path(folder))
+                        pages = list(Path(folder).glob(f"{file.parent.name}/{file.stem}-[0-9]*/report.html"))
+                        self.assertEqual(len(pages), len(kept.read(file)))
 
 
 if __name__ == "__main__":
