@@ -30,7 +30,7 @@ from common import BUILD, DIES_WITH_US, REPO, Failure, main, say, sysbench_envir
 from instance import DATABASE, Instance, identify
 from resources import keep_mounts_private, temporary_folder
 
-from storage import SECTOR_BYTES, Storage, need_root
+from storage import SECTOR_BYTES, Storage, happens, need_root
 
 CONFIGURATIONS = REPO / "powercut/configurations.toml"
 SCRIPT = REPO / "powercut/transfers.lua"
@@ -242,25 +242,21 @@ class Cases:
 
     def wait_for_transfers(self):
         """Wait until the server has acknowledged a transfer: a cut without one tests nothing."""
-        deadline = time.monotonic() + COUNTER_SECONDS
-        while not sum(verdict.acknowledged(self.places).values()):
-            if time.monotonic() > deadline:
-                log = self.folder / "load.log"
-                raise Failure(f"{self.name}: no transfer is acknowledged; {log}:\n{data.last_lines(log)}")
-            time.sleep(0.05)
+        if not happens(lambda: sum(verdict.acknowledged(self.places).values()), COUNTER_SECONDS):
+            log = self.folder / "load.log"
+            raise Failure(f"{self.name}: no transfer is acknowledged; {log}:\n{data.last_lines(log)}")
 
     def begin_cut(self, storage, n_writes):
         storage.control(f"cut after {n_writes} writes of {self.page_bytes}" if n_writes else "cut")
 
     def wait_for_counter(self, instance):
         """Wait until the server has written pages by this configuration's method."""
-        deadline = time.monotonic() + COUNTER_SECONDS
-        while self.counter and not any(
-            int(value) for _, value in instance.sql(f"SHOW GLOBAL STATUS LIKE '{self.counter}'")
-        ):
-            if time.monotonic() > deadline:
-                raise Failure(f"{self.name}: {self.counter} has counted nothing")
-            time.sleep(0.1)
+        def has_counted():
+            rows = instance.sql(f"SHOW GLOBAL STATUS LIKE '{self.counter}'")
+            return any(int(value) for _, value in rows)
+
+        if self.counter and not happens(has_counted, COUNTER_SECONDS):
+            raise Failure(f"{self.name}: {self.counter} has counted nothing")
 
     def outcome(self, storage, numbers, expected):
         """Return what is wrong with an outcome, or None."""

@@ -30,12 +30,19 @@ def need_root():
             raise Skip(f"cutting the power needs {device}")
 
 
-def wait_until(done, what):
-    deadline = time.monotonic() + WAIT_SECONDS
+def happens(done, seconds):
+    """Wait until a function returns true. Return whether it does in time."""
+    deadline = time.monotonic() + seconds
     while not done():
         if time.monotonic() > deadline:
-            raise Failure(f"{what}: not after {WAIT_SECONDS} s")
+            return False
         time.sleep(0.02)
+    return True
+
+
+def wait_until(done, what):
+    if not happens(done, WAIT_SECONDS):
+        raise Failure(f"{what}: not after {WAIT_SECONDS} s")
 
 
 class Storage:

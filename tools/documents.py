@@ -31,7 +31,7 @@ WORDS = {
     r"as ever": "nothing",
     r"but for": "except, or a sentence that says what is so",
     r"(those )?who (change|write|wait|come|need|has|have)s?": "a session that ...",
-    r"tell(s|ing)?ing|is told (so|that it)": "representative",
+    r"telling|is told (so|that it)": "representative",
     r"seed 00[1-9]": "nothing: docs/origins.md is the only place",
 }
 FORBIDDEN = [(re.compile(rf"\b(?:{words})(?!\w)", re.IGNORECASE), instead) for words, instead in WORDS.items()]

@@ -20,6 +20,8 @@ FORK = BUILD / "fork" / os.environ.get("SERVER_TESTS_FLAVOR", "release") / "runt
 CLIENT = FORK.parent / "mysql"
 START_SECONDS = 120
 STOP_SECONDS = 120
+# For conditions that a test waits for: a hang is bounded.
+WAIT_SECONDS = 90
 
 
 def to_preload(source, folder):
@@ -28,6 +30,15 @@ def to_preload(source, folder):
     options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["g++", *options, source, "-o", library], check=True)
     return library
+
+
+def wait_until(condition, what="waited too long", seconds=WAIT_SECONDS):
+    """Wait until a function returns true; fail with a text if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(what)
+        time.sleep(0.05)
 
 
 class Folder(contextlib.ExitStack):

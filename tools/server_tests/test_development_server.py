@@ -9,15 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
-from scratch import CLIENT, client_command, temporary_folder
+from scratch import CLIENT, WAIT_SECONDS, client_command, temporary_folder, wait_until
 
 TOOL = Path(__file__).resolve().parent.parent / "server.py"
-WAIT_SECONDS = 60
 
 
 class Server(unittest.TestCase):
@@ -169,18 +167,12 @@ class Server(unittest.TestCase):
                 if str(self.var.parent) in text and word in text:
                     yield entry.parent
 
-    def wait_until(self, condition):
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "waited too long")
-            time.sleep(0.05)
-
     def test_killed_while_it_initialises(self):
         """The server that initialises ends with the tool: else it writes to the error log until the disk is full."""
         command = [sys.executable, TOOL, "start"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               **self.tool_options()) as process:  # fmt: skip
-            self.wait_until((self.var / "data.new/mysql.ibd").exists)
+            wait_until((self.var / "data.new/mysql.ibd").exists)
             process.kill()
         # This start removes the folder that the first server works in.
         self.works("start")

@@ -129,6 +129,10 @@ class Doublewrite(unittest.TestCase):
         log = scratch.data / "undo_1_trunc.log"
         log.touch()
         self.assertIn("undo_1_trunc.log", self.does_not_start(STOCK))
+        log.touch()
+        scratch.start(FORK, "--innodb-read-only")
+        self.assertTrue(log.exists())
+        self.assertEqual(scratch.end(), 0)
         for length in (0, self.page_bytes - 1):
             log.write_bytes(bytes(length))
             scratch.start(FORK)

@@ -7,11 +7,10 @@ import time
 import unittest
 from pathlib import Path
 
-from scratch import FORK, Scratch, temporary_folder, to_preload
+from scratch import FORK, WAIT_SECONDS, Scratch, temporary_folder, to_preload, wait_until
 
 SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
 MIB = 1 << 20
-WAIT_SECONDS = 90
 SETUP = """
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(8000)) CHARSET latin1 AUTOEXTEND_SIZE = {};
@@ -62,11 +61,21 @@ class HeldSyncs(unittest.TestCase):
         session.stdin.close()
         return session
 
-    def wait_until(self, condition):
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "waited too long")
-            time.sleep(0.05)
+    def exported(self, table):
+        """The files of an exported table, by their suffix."""
+        with self.scratch.session() as session:
+            session.stdin.write(f"FLUSH TABLES d.{table} FOR EXPORT; SELECT 'exported';\n")
+            session.stdin.flush()
+            self.assertEqual(session.stdout.readline().strip(), "exported")
+            copies = {kind: (self.scratch.data / f"d/{table}.{kind}").read_bytes() for kind in ("ibd", "cfg")}
+            session.stdin.close()
+            session.wait(WAIT_SECONDS)
+        return copies
+
+    def put_in_place(self, copies):
+        """Copy the files of an exported table to where IMPORT expects those of d.t."""
+        for kind, content in copies.items():
+            (self.scratch.data / f"d/t.{kind}").write_bytes(content)
 
     def number(self, text):
         return int(self.scratch.sql(text))
@@ -84,7 +93,7 @@ class HeldSyncs(unittest.TestCase):
         """Begin SET EXTENT_SIZE. The sync of the first step that reaches size is held."""
         self.hold.write_text(str(size))
         statement = self.session(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {target // MIB}M;")
-        self.wait_until(lambda: self.synced("begin") >= size)
+        wait_until(lambda: self.synced("begin") >= size)
         return statement
 
 
@@ -98,7 +107,7 @@ class ExtendSync(HeldSyncs):
         # The first step is 1 MiB, the second one 2 MiB; an INSERT extends a file of this size by 1 MiB.
         statement = self.hold_step_that_ends_at(before + 2 * MIB, before + 64 * MIB)
         insert = self.session(1000 * "INSERT INTO d.t (a) VALUES (REPEAT('b', 7000));\n")
-        self.wait_until(lambda: self.number(WAITING) > 0 or self.number(HEADER_SIZE) > self.synced())
+        wait_until(lambda: self.number(WAITING) > 0 or self.number(HEADER_SIZE) > self.synced())
         self.assertLessEqual(self.number(HEADER_SIZE), self.synced())
         self.release()
         self.assertEqual(statement.wait(WAIT_SECONDS), 0)
@@ -108,24 +117,14 @@ class ExtendSync(HeldSyncs):
     def test_import_crash(self):
         """The server starts after it died while IMPORT gave a smaller file the ID of an extended file."""
         self.scratch.sql(SETUP.format(0) + "CREATE TABLE d.small LIKE d.t; INSERT INTO d.small VALUES (1, 'a');")
-        copies = {}
-        session = self.scratch.session()
-        session.stdin.write("FLUSH TABLES d.small FOR EXPORT; SELECT 'exported';\n")
-        session.stdin.flush()
-        self.assertEqual(session.stdout.readline().strip(), "exported")
-        for kind in ("ibd", "cfg"):
-            copies[kind] = (self.scratch.data / f"d/small.{kind}").read_bytes()
-        session.stdin.close()
-        session.wait(WAIT_SECONDS)
-        session.stdout.close()
+        copies = self.exported("small")
         self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 20M")
         # The redo record of the next extension is the first after a checkpoint.
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
-        self.wait_until(self.is_flushed)
+        wait_until(self.is_flushed)
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90")
         self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 40M; ALTER TABLE d.t DISCARD TABLESPACE;")
-        for kind, content in copies.items():
-            (self.scratch.data / f"d/t.{kind}").write_bytes(content)
+        self.put_in_place(copies)
         self.kill.touch()
         self.assertIn("Lost connection", self.scratch.client("ALTER TABLE d.t IMPORT TABLESPACE").stderr)
         self.scratch.process.wait(WAIT_SECONDS)
@@ -136,8 +135,7 @@ class ExtendSync(HeldSyncs):
         self.scratch.start(FORK, *self.OPTIONS)
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.small"), 1)
         self.scratch.client("ALTER TABLE d.t DISCARD TABLESPACE")
-        for kind, content in copies.items():
-            (self.scratch.data / f"d/t.{kind}").write_bytes(content)
+        self.put_in_place(copies)
         self.scratch.sql("ALTER TABLE d.t IMPORT TABLESPACE")
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
 
@@ -152,26 +150,18 @@ class ImportWaits(HeldSyncs):
         not wait."""
         scratch = self.scratch
         scratch.sql(SETUP.format(0) + "CREATE TABLE d.other LIKE d.t; INSERT INTO d.t VALUES (1, 'a');")
-        session = scratch.session()
-        session.stdin.write("FLUSH TABLES d.t FOR EXPORT; SELECT 'exported';\n")
-        session.stdin.flush()
-        self.assertEqual(session.stdout.readline().strip(), "exported")
-        copy = self.file.read_bytes()
-        session.stdin.close()
-        session.wait(WAIT_SECONDS)
-        session.stdout.close()
+        copies = self.exported("t")
         self.hold.write_text("0")
         scratch.sql("INSERT INTO d.other VALUES (1, 'a'); ALTER TABLE d.t DISCARD TABLESPACE")
-        self.file.write_bytes(copy)
-        self.file.chmod(0o640)
+        self.put_in_place(copies)
         statement = self.session("ALTER TABLE d.t IMPORT TABLESPACE;")
         waiting = "SELECT id FROM performance_schema.processlist WHERE info LIKE 'ALTER TABLE d.t IMPORT%'"
-        self.wait_until(lambda: scratch.sql(waiting) and self.synced("begin") > 0)
+        wait_until(lambda: scratch.sql(waiting) and self.synced("begin") > 0)
         time.sleep(1)
         scratch.sql(f"KILL QUERY {scratch.sql(waiting)}")
         self.assertEqual(statement.wait(WAIT_SECONDS), 1)
         self.assertTrue(self.hold.exists())
-        self.assertEqual(self.file.read_bytes(), copy)
+        self.assertEqual(self.file.read_bytes(), copies["ibd"])
         self.release()
         scratch.sql("ALTER TABLE d.t IMPORT TABLESPACE")
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
@@ -192,13 +182,13 @@ class ExtendSyncOfSizeOnly(ExtendSync):
         # This INSERT needs one extension, by AUTOEXTEND_SIZE.
         added = 21 * MIB // 8192
         insert = self.session("SET cte_max_recursion_depth = 10000;" + INSERT.format(added))
-        self.wait_until(lambda: self.number(WAITING) > 0)
+        wait_until(lambda: self.number(WAITING) > 0)
         self.release()
         self.assertEqual(statement.wait(WAIT_SECONDS), 0)
         self.assertEqual(insert.wait(WAIT_SECONDS), 0)
         rows += added
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
-        self.wait_until(self.is_flushed)
+        wait_until(self.is_flushed)
         self.scratch.end(signal.SIGKILL)
         # The smallest size that a power cut can leave.
         os.truncate(self.file, min(self.synced(), self.file.stat().st_size))

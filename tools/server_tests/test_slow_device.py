@@ -1,19 +1,21 @@
 """A slow device: the stall counters count the waits that it causes, and no others."""
 
 import contextlib
+import functools
 import re
 import sys
-import time
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import scratch
 from block_throttle import Limits, throttled
 from common import Skip
 from scratch import FORK, Scratch
 
 CONNECTIONS = 8
 LOAD_SECONDS = 120
+wait_until = functools.partial(scratch.wait_until, seconds=LOAD_SECONDS)
 # So slow that a redo log of 8M is full at once on any machine.
 LIMITS = Limits(write_iops=200, write_bytes_per_s=4 << 20)
 OPTIONS = (
@@ -88,12 +90,6 @@ class SlowDevice(unittest.TestCase):
         for client in clients:
             self.assertEqual(client.returncode, 0)
 
-    def wait_until(self, condition, what):
-        deadline = time.monotonic() + LOAD_SECONDS
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.2)
-
     def test_who_waits(self):
         self.scratch.start(FORK, *OPTIONS)
         self.scratch.sql(SETUP)
@@ -101,19 +97,19 @@ class SlowDevice(unittest.TestCase):
         try:
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS), self.load():
                 for figure in (("redo_space", "over_100ms"), ("doublewrite", "over_10ms")):
-                    self.wait_until(lambda figure=figure: self.stalls()[figure] > before[figure], figure)
+                    wait_until(lambda figure=figure: self.stalls()[figure] > before[figure], figure)
                 for mode in ("ON", "DETECT_ONLY"):
                     self.scratch.sql(f"SET GLOBAL innodb_doublewrite = {mode}")
-                    self.wait_until(self.segment_waits_from_now(), f"segments, innodb_doublewrite = {mode}")
+                    wait_until(self.segment_waits_from_now(), f"segments, innodb_doublewrite = {mode}")
         except Skip as skip:
             self.skipTest(str(skip))
         after = self.stalls()
         for kind in ("log_buffer", "free_page", "aio_read"):
             self.assertEqual(after[kind, "count"], before[kind, "count"], kind)
-        self.wait_until(lambda: self.waiting() == 0, "a stall goes on")
+        wait_until(lambda: self.waiting() == 0, "a stall goes on")
         # The message comes within 10 s if there was one before.
         message = re.compile(r"\[Warning\].* Waits for space in the redo log, longer than \S+: \d+ since the last ")
-        self.wait_until(lambda: message.search(self.scratch.log.read_text()), "no message in the error log")
+        wait_until(lambda: message.search(self.scratch.log.read_text()), "no message in the error log")
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
         self.assertEqual(self.scratch.end(), 0)
 
@@ -126,14 +122,14 @@ class SlowDevice(unittest.TestCase):
         self.scratch.sql(SETUP)
         try:
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS), self.load():
-                self.wait_until(lambda: self.stalls()["redo_space", "waiting"] > 0, "redo space has not run out")
+                wait_until(lambda: self.stalls()["redo_space", "waiting"] > 0, "redo space has not run out")
                 self.assertEqual(self.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
                 self.scratch.sql("SET GLOBAL innodb_flush_sync = ON")
-                self.wait_until(lambda: self.stalls()["sync_flush", "waiting"] > 0, "no episode")
+                wait_until(lambda: self.stalls()["sync_flush", "waiting"] > 0, "no episode")
                 self.assertEqual(self.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
         except Skip as skip:
             self.skipTest(str(skip))
-        self.wait_until(lambda: self.waiting() == 0, "the episode goes on")
+        wait_until(lambda: self.waiting() == 0, "the episode goes on")
         self.assertEqual(self.scratch.end(), 0)
 
     def test_an_idle_server_flushes_what_the_device_carries(self):
@@ -146,19 +142,19 @@ class SlowDevice(unittest.TestCase):
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
                 with self.load():
                     # About half of the 200 I/Os a second write pages to data files; measurements scatter.
-                    self.wait_until(lambda: 50 <= self.counter("Innodb_ahead_flush_measured_capacity") <= 300,
+                    wait_until(lambda: 50 <= self.counter("Innodb_ahead_flush_measured_capacity") <= 300,
                                     "not measured")  # fmt: skip
                     # From now on no rule flushes pages, until 10 s of the device's write capacity are dirty.
                     self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
                     carried = self.counter("Innodb_ahead_flush_measured_capacity")
-                    self.wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * carried, "not dirty")
+                    wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * carried, "not dirty")
                 before = self.counter("Innodb_buffer_pool_flush_idle_pages")
-                self.wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
+                wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
                 flushed = self.counter("Innodb_buffer_pool_flush_idle_pages") - before
                 self.assertLessEqual(flushed, 2 * max(carried, self.counter("Innodb_ahead_flush_measured_capacity")))
             # Without the throttle the server measures a higher capacity.
             carried = self.counter("Innodb_ahead_flush_measured_capacity")
-            self.wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * carried, "not learned")
+            wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * carried, "not learned")
         except Skip as skip:
             self.skipTest(str(skip))
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")

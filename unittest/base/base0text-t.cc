@@ -16,15 +16,15 @@ namespace spw {
 namespace {
 
 TEST(Text, BytesHaveTheLargestUnitThatFits) {
-  EXPECT_EQ(bytes_text(0.0), "0 bytes");
-  EXPECT_EQ(bytes_text(1023.0), "1023 bytes");
-  EXPECT_EQ(bytes_text(1024.0), "1.0 KiB");
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(1023), "1023 bytes");
+  EXPECT_EQ(bytes_text(1024), "1.0 KiB");
   /* 51 * 2^20 */
-  EXPECT_EQ(bytes_text(53477376.0), "51.0 MiB");
+  EXPECT_EQ(bytes_text(53477376), "51.0 MiB");
   /* 1.5 * 2^30 */
-  EXPECT_EQ(bytes_text(1610612736.0), "1.5 GiB");
+  EXPECT_EQ(bytes_text(1610612736), "1.5 GiB");
   /* 2^50 = 1024 TiB */
-  EXPECT_EQ(bytes_text(1125899906842624.0), "1024.0 TiB");
+  EXPECT_EQ(bytes_text(1125899906842624), "1024.0 TiB");
 }
 
 TEST(Text, SecondsHaveOneDecimal) {

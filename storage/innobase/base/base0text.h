@@ -24,15 +24,16 @@ namespace spw {
 /** @param[in]  bytes  a number of bytes
 @return with one decimal, in the largest binary unit up to TiB of which it has
 at least one: "51.0 MiB"; below 1 KiB in whole bytes */
-inline std::string bytes_text(double bytes) {
+inline std::string bytes_text(uint64_t bytes) {
   constexpr const char *UNITS[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto n = static_cast<double>(bytes);
   size_t unit = 0;
-  while (bytes >= 1024.0 && unit + 1 < sizeof(UNITS) / sizeof(*UNITS)) {
-    bytes /= 1024.0;
+  while (n >= 1024.0 && unit + 1 < sizeof(UNITS) / sizeof(*UNITS)) {
+    n /= 1024.0;
     ++unit;
   }
   char text[64];
-  snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", bytes,
+  snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", n,
            UNITS[unit]);
   return text;
 }

@@ -50,7 +50,7 @@ std::atomic<lsn_t> s_discard_lsn{LSN_MAX};
 
 /** @param[in]  log  an undo truncation log that is shorter than a page
 @return 0 if it is now a page of zeros, and synced; else errno */
-int make_whole(const char *log) {
+int make_page_of_zeros(const char *log) {
   const int file = open(log, O_RDWR);
   if (file < 0) {
     return errno;
@@ -115,12 +115,17 @@ dberr_t checkpoint_before_import(const trx_t *trx) {
 bool undo_truncation_has_not_begun(space_id_t space_num, const char *log) {
   /* ~0 if the file is unreadable: InnoDB then opens it and reports why. */
   const os_offset_t bytes = os_file_get_size(log).m_total_size;
-  if (bytes >= UNIV_PAGE_SIZE || srv_read_only_mode) {
+  if (bytes >= UNIV_PAGE_SIZE) {
     return false;
   }
   space_id_t space_id;
   std::string file;
-  if (fil_system_get_file_by_space_num(space_num, space_id, file)) {
+  const bool has_file =
+      fil_system_get_file_by_space_num(space_num, space_id, file);
+  if (srv_read_only_mode) {
+    return has_file;
+  }
+  if (has_file) {
     ib::warn() << "The undo truncation log '" << log << "' has only " << bytes
                << " bytes: the server ended while it created the log, before"
                   " the truncation of '"
@@ -129,7 +134,7 @@ bool undo_truncation_has_not_begun(space_id_t space_num, const char *log) {
     os_file_delete_if_exists(innodb_log_file_key, log, nullptr);
     return true;
   }
-  const int error = make_whole(log);
+  const int error = make_page_of_zeros(log);
   if (error == 0) {
     ib::warn() << "The undo truncation log '" << log << "' has only " << bytes
                << " bytes, and the undo tablespace has no file: the server"

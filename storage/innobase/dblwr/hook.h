@@ -60,11 +60,11 @@ the log, writes a page to it and syncs it before it truncates. Stock MySQL
 cannot read a shorter one, and ends at each start. If the undo tablespace has a
 file, the truncation has not begun, and the log is removed. Otherwise the log
 was created again, in a truncation that had begun, and becomes a page of zeros,
-which is what InnoDB writes first. Called during startup, after the scan for
-files.
+which is what InnoDB writes first. A read-only server leaves the log as it is.
+Called during startup, after the scan for files.
 @param[in]  space_num  the undo tablespace's number
 @param[in]  log        the truncation log, which exists
-@return whether the truncation has not begun, and the log was removed */
+@return whether the truncation has not begun */
 [[nodiscard]] bool undo_truncation_has_not_begun(uint32_t space_num,
                                                  const char *log);
 

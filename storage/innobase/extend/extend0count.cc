@@ -135,7 +135,7 @@ Extend_work extend_work(Extender extender) {
 
 void extend_print(FILE *file) {
   const auto text = [](Extender extender) {
-    return bytes_text(static_cast<double>(extend_work(extender).bytes));
+    return bytes_text(extend_work(extender).bytes);
   };
   fprintf(file,
           "Data files extended by sessions %s, ahead %s, by SET EXTENT_SIZE"

@@ -642,7 +642,7 @@ void ahead_flush_print(FILE *file) {
   if (stats.trigger != Flush_trigger::OFF) {
     fprintf(
         file, "Oldest page age %s, %.1f %% of the sync age\n",
-        bytes_text(static_cast<double>(stats.oldest_page_age_bytes)).c_str(),
+        bytes_text(stats.oldest_page_age_bytes).c_str(),
         percent_of(stats.oldest_page_age_bytes, redo_state().limits.sync_age));
   }
   fprintf(file, "Ahead flushing: %s%s%s; %" PRIu64 " requests by purge\n",
@@ -664,8 +664,7 @@ void ahead_flush_print(FILE *file) {
       break;
     case Throttle_state::LIMITED:
       fprintf(file, "redo generation limited to %s/s\n",
-              bytes_text(static_cast<double>(stats.redo_limit_bytes_per_s))
-                  .c_str());
+              bytes_text(stats.redo_limit_bytes_per_s).c_str());
       break;
     case Throttle_state::UNLIMITED:
     case Throttle_state::STOPPED:

@@ -36,19 +36,18 @@ static void print_redo_and_dirty_pages(FILE *file) {
   ulint n_dirty;
   buf_get_total_list_len(&n_lru, &n_free, &n_dirty);
 
-  const auto text = [](uint64_t bytes) {
-    return bytes_text(static_cast<double>(bytes));
-  };
   fprintf(file,
           "Checkpoint age %s, %.1f %% of the sync age (%s)%s\n"
           "Sessions wait for redo space above a checkpoint age of %s, the log"
           " writer above %s\n"
           "Dirty pages %lu of %lu, %.1f %%\n",
-          text(redo.age).c_str(), percent_of(redo.age, redo.limits.sync_age),
-          text(redo.limits.sync_age).c_str(),
+          bytes_text(redo.age).c_str(),
+          percent_of(redo.age, redo.limits.sync_age),
+          bytes_text(redo.limits.sync_age).c_str(),
           srv_flush_sync ? "" : "; innodb_flush_sync = OFF: no sync flushing",
-          text(redo.limits.max_age).c_str(), text(redo.limits.hard_age).c_str(),
-          n_dirty, n_lru + n_free, percent_of(n_dirty, n_lru + n_free));
+          bytes_text(redo.limits.max_age).c_str(),
+          bytes_text(redo.limits.hard_age).c_str(), n_dirty, n_lru + n_free,
+          percent_of(n_dirty, n_lru + n_free));
 }
 
 void status_print(FILE *file) {
