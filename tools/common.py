@@ -97,10 +97,10 @@ def in_use(path):
     try:
         path.parent.mkdir(exist_ok=True)
         file = open_lock(path)
-    except OSError:
-        # The checkout belongs to another user.
-        yield
-        return
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}. This command keeps its files in {path.parent}, and the checkout "
+                      "belongs to another user, or its file system cannot be written: work in a clone of your own "
+                      "(git clone)") from None  # fmt: skip
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield

@@ -132,9 +132,8 @@ class Base:
 
 
 def known_digest(path, record):
-    """The SHA-256 of path. It is taken from record if path, size and time are those that it was computed for."""
-    status = path.stat()
-    key = [str(path.resolve()), status.st_size, status.st_mtime_ns]
+    """The SHA-256 of path. It is taken from record if path, size and times are those that it was computed for."""
+    key = [str(path.resolve()), *state_of(path.stat())]
     known = read_record(record)
     if known.get("key") == key and "sha256" in known:
         return known["sha256"]
@@ -181,13 +180,24 @@ def entries(root, inside=""):
                 yield from entries(root, f"{name}/")
 
 
-def listing(root, without=()):
-    """The size and the modification time of each file of a tree, by name."""
-    return {name: f"{status.st_size} {status.st_mtime_ns}" for name, status in entries(root) if name not in without}
+def state_of(status):
+    """What differs after a file was written: its size and times. A user can set the time of modification (touch -r,
+    rsync -t), but not that of the last change (ctime)."""
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def states(root, without=()):
+    """state_of() each file of a tree, by name."""
+    return {name: state_of(status) for name, status in entries(root) if name not in without}
+
+
+def content_digest(path):
+    """The SHA-256 of a file, or the target of a link."""
+    return f"link {os.readlink(path)}" if os.path.islink(path) else sha256_of(path)
 
 
 def tree_digest(root):
-    lines = sorted(f"{root}/{name} {text}\n" for name, text in listing(root).items())
+    lines = sorted(f"{root}/{name} {state}\n" for name, state in states(root).items())
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
@@ -300,13 +310,14 @@ def make_newer(path, than_ns):
 
 
 class Tree:
-    """A source tree, build/<name>/source. Beside it are source.json, its stamp, and source.files, its listing."""
+    """A source tree, build/<name>/source. Beside it are source.json, its stamp, and source.digests, its listing with the
+    digests of its files."""
 
     def __init__(self, name):
         self.name = name
         self.source = BUILD / name / "source"
         self.stamp_file = BUILD / name / "source.json"
-        self.listing_file = BUILD / name / "source.files"
+        self.listing_file = BUILD / name / "source.digests"
 
     def stamp(self):
         """The base and the patches of the tree; empty if there is no tree, or if making it was interrupted."""
@@ -316,13 +327,32 @@ class Tree:
         write_whole(self.stamp_file, json.dumps(stamp, indent=1))
 
     def write_listing(self, without=(), root=None):
-        """Record the files in the tree; root: its place, if it is not in its final one yet."""
-        write_whole(self.listing_file, json.dumps(listing(root or self.source, without), indent=0))
+        """Record state and digest of each file in the tree; root: its place, if it is not in its final one yet."""
+        root = root or self.source
+        recorded = read_record(self.listing_file)
+        files = {}
+        for name, state in states(root, without).items():
+            known = recorded.get(name, {})
+            digest = known["digest"] if known.get("state") == state else content_digest(root / name)
+            files[name] = {"state": state, "digest": digest}
+        write_whole(self.listing_file, json.dumps(files, indent=0))
 
     def differences(self, without=()):
-        """The files that are missing or new, or whose size or time differs from the recorded one."""
-        recorded, now = read_record(self.listing_file), listing(self.source, without)
-        return sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
+        """The files that are missing, new or changed since write_listing(). Files of which only the times differ, for
+        example in a copy of the checkout, are not among them; they are recorded anew."""
+        recorded, now = read_record(self.listing_file), states(self.source, without)
+        changed, touched = [], False
+        for name in recorded.keys() | now.keys():
+            if name not in recorded or name not in now:
+                changed.append(name)
+            elif recorded[name]["state"] != now[name]:
+                if recorded[name]["digest"] == content_digest(self.source / name):
+                    touched = True
+                else:
+                    changed.append(name)
+        if touched and not changed:
+            self.write_listing(without)
+        return sorted(changed)
 
     def check_not_edited(self):
         """Fail if the tree, which is about to be removed, was edited or has a git repository."""
@@ -455,7 +485,7 @@ def check_unchanged(tree, stamp, pristine):
     links = set(stamp["links"])
     # Without a listing, check all files that are there or should be.
     changed = tree.differences(without=links) if read_record(tree.listing_file) else (
-        listing(tree.source, links).keys() | listing(pristine).keys()
+        states(tree.source, links).keys() | states(pristine).keys()
     )
     if not changed:
         return

@@ -422,6 +422,28 @@ class Fork(Trees):
         (self.build / "stock/source/sql/main.cc").write_text("int main() { return 1; }\n")
         self.refused(self.fork, "build/stock/source", "sql/main.cc", "make clean-source")
 
+    def test_edit_that_keeps_size_and_time_is_seen(self):
+        """As after rsync -t, cp -p or touch -r."""
+        self.fork()
+        for place in ("stock", "fork"):
+            path = self.build / place / "source/sql/main.cc"
+            before, status = path.read_text(), path.stat()
+            path.write_text(before.replace("main", "niam"))
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+            self.assertEqual(path.stat().st_size, status.st_size)
+            self.refused(self.fork, f"build/{place}/source", "sql/main.cc", "make clean-source")
+            path.write_text(before)
+            self.fork()
+
+    def test_archive_that_changed_but_for_its_size_and_time(self):
+        self.fork()
+        status = self.archive.stat()
+        content = bytearray(self.archive.read_bytes())
+        content[-1] ^= 1
+        self.archive.write_bytes(content)
+        os.utime(self.archive, ns=(status.st_atime_ns, status.st_mtime_ns))
+        self.refused(self.fork, "SHA-256")
+
     def test_edit_is_not_replaced_by_another_base(self):
         self.fork()
         for place in ("stock", "fork"):
@@ -452,9 +474,14 @@ class Fork(Trees):
 
     def test_other_times_of_the_same_content(self):
         self.fork()
-        for name in (UPSTREAM, "sql/main.cc"):
-            os.utime(self.source / name)
-        self.fork()
+        for place in ("stock", "fork"):
+            for name in (UPSTREAM, "sql/main.cc"):
+                os.utime(self.build / place / "source" / name)
+        with mock.patch.object(upstream, "unpack", side_effect=AssertionError):
+            self.fork()
+        # They are recorded: the content is not read again.
+        with mock.patch.object(upstream, "content_digest", side_effect=AssertionError):
+            self.fork()
 
     def test_clock_that_was_set_back(self):
         self.fork()
@@ -486,7 +513,7 @@ class Fork(Trees):
     def test_stamps_that_cannot_be_read(self):
         """Damaged records, as by a full disk: the tree is checked or made anew."""
         self.fork()
-        records = [*self.build.glob("*.json"), *self.build.glob("*/source.json"), *self.build.glob("*/source.files")]
+        records = [*self.build.glob("*.json"), *self.build.glob("*/source.json"), *self.build.glob("*/source.digests")]
         self.assertEqual(len(records), 5)
         for damaged in (*([path] for path in records), records):
             for path in damaged:
@@ -513,7 +540,7 @@ class Fork(Trees):
 
     def test_missing_file_where_the_listing_is_lost(self):
         self.fork()
-        (self.build / "fork/source.files").unlink()
+        (self.build / "fork/source.digests").unlink()
         (self.source / "sql/main.cc").unlink()
         self.refused(self.fork, "sql/main.cc")
 
