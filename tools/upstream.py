@@ -310,8 +310,8 @@ def make_newer(path, than_ns):
 
 
 class Tree:
-    """A source tree, build/<name>/source. Beside it are source.json, its stamp, and source.digests, its listing with the
-    digests of its files."""
+    """A source tree, build/<name>/source. Beside it are source.json, its stamp, and source.digests, its listing with
+    the digests of its files."""
 
     def __init__(self, name):
         self.name = name

@@ -53,9 +53,9 @@ class Clean(unittest.TestCase):
     def test_lock_of_another_user(self):
         """A command that cannot hold the lock does not run: a clean would remove its files meanwhile."""
         denied = mock.patch.object(os, "open", side_effect=PermissionError(13, "Permission denied"))
-        with denied, self.assertRaisesRegex(Failure, "Permission denied.*another user.*clone"):
-            with common.in_use(self.build / "use.lock"):
-                self.fail("runs without the lock")
+        refused = self.assertRaisesRegex(Failure, "Permission denied.*another user.*clone")
+        with denied, refused, common.in_use(self.build / "use.lock"):
+            self.fail("runs without the lock")
 
     def test_options(self):
         """--help and unknown options remove nothing."""
