@@ -50,7 +50,7 @@ test-asan: asan stock ## our suites and the server tests of pages on the build w
 
 guest-tests: PACKAGES = build debootstrap
 guest-tests: as-root server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU; needs root; not in CI
-	@tools/guest/guest.py
+	@tests/guest/guest.py
 
 upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
 	@tools/mtr.py --suite=innodb,sys_vars,main

@@ -17,13 +17,12 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "runner"))
-import kept
-from common import REPO, Failure, main, say, write_whole
-from experiment import RESULTS, Experiment, options_of
-from plan import read_plan
-from resources import keep_mounts_private
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from bench.runner import kept
+from bench.runner.experiment import RESULTS, Experiment, options_of
+from bench.runner.plan import read_plan
+from spillway.common import REPO, Failure, main, say, write_whole
+from spillway.resources import keep_mounts_private
 
 # The picture in README.md: a closed loop on a device that is limited to 1,500 I/Os and 30 MB a second.
 PICTURE_RESULT, PICTURE_WORKLOAD = "ahead-flushing/cloud-volume.json", "tpcc"
@@ -51,7 +50,7 @@ def run(arguments):
 def report_module():
     """Import the module that writes reports. Only reports need the packages that draw plots."""
     try:
-        import report
+        from bench.runner import report
     except ImportError as error:
         raise Failure(f"{error}: make packages; and let bench/run.py choose its interpreter") from error
     return report
@@ -71,7 +70,7 @@ def keep(arguments):
 
 def picture(_):
     report_module()
-    import plots
+    from bench.runner import plots
 
     runs = {run["server"]: run for run in kept.read(kept.KEPT / PICTURE_RESULT)[0]["runs"]
             if run["workload"] == PICTURE_WORKLOAD}  # fmt: skip

@@ -10,8 +10,8 @@ import threading
 import time
 import zlib
 
-from common import Failure
-from instance import DATABASE
+from spillway.common import Failure
+from spillway.instance import DATABASE
 
 ROWS = 2000
 COLUMNS = "id INT PRIMARY KEY, a VARCHAR(150) NOT NULL, n INT NOT NULL"

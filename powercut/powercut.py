@@ -21,16 +21,13 @@ import time
 import tomllib
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
-import data
-import ddl
-import verdict
-from common import BUILD, DIES_WITH_US, REPO, Failure, main, say, sysbench_environment
-from instance import DATABASE, Instance, identify
-from resources import keep_mounts_private, temporary_folder
-
-from storage import SECTOR_BYTES, Storage, happens, need_root
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from powercut import ddl, verdict
+from powercut.storage import SECTOR_BYTES, Storage, happens, need_root
+from spillway.common import BUILD, DIES_WITH_US, REPO, Failure, main, say
+from spillway.instance import DATABASE, Instance, identify
+from spillway.resources import keep_mounts_private, temporary_folder
+from spillway.sysbench import last_lines, run_sysbench, sysbench_command, sysbench_environment
 
 CONFIGURATIONS = REPO / "powercut/configurations.toml"
 SCRIPT = REPO / "powercut/transfers.lua"
@@ -144,7 +141,7 @@ class Cases:
 
     def sysbench(self, instance):
         options = {"acknowledged": self.places, "threads": CLIENTS, "time": 0, "compressed": "rows" in self.compression}
-        return [*DIES_WITH_US, *data.sysbench_command(SCRIPT, instance, options)]
+        return [*DIES_WITH_US, *sysbench_command(SCRIPT, instance, options)]
 
     def prepare(self, base):
         """Make the medium from which each cut begins: a loaded data directory."""
@@ -157,7 +154,7 @@ class Cases:
         with self.instance(base) as instance:
             instance.start(self.options)
             instance.sql(f"CREATE DATABASE {DATABASE}")
-            data.run_sysbench([*self.sysbench(instance), "prepare"], self.folder / "prepare.log", "loading")
+            run_sysbench([*self.sysbench(instance), "prepare"], self.folder / "prepare.log", "loading")
             ddl.prepare(instance, self.compression)
             instance.stop()
         self.keyring.save()
@@ -226,7 +223,7 @@ class Cases:
                         time.sleep(seconds)
                         if transfers.poll() is not None:
                             log = self.folder / "load.log"
-                            raise Failure(f"the load has ended; {log}:\n{data.last_lines(log)}")
+                            raise Failure(f"the load has ended; {log}:\n{last_lines(log)}")
                         instance.check_alive()
                         if moment == "load":
                             self.wait_for_counter(instance)
@@ -244,7 +241,7 @@ class Cases:
         """Wait until the server has acknowledged a transfer: a cut without one tests nothing."""
         if not happens(lambda: sum(verdict.acknowledged(self.places).values()), COUNTER_SECONDS):
             log = self.folder / "load.log"
-            raise Failure(f"{self.name}: no transfer is acknowledged; {log}:\n{data.last_lines(log)}")
+            raise Failure(f"{self.name}: no transfer is acknowledged; {log}:\n{last_lines(log)}")
 
     def begin_cut(self, storage, n_writes):
         storage.control(f"cut after {n_writes} writes of {self.page_bytes}" if n_writes else "cut")

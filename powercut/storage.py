@@ -3,17 +3,13 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench/runner"))
-from common import DIES_WITH_US, Failure, Skip
-from data import last_lines
-from filesystem import DIRECTFS, KINDS, command, is_mounted, unmount
-from filesystem import DIRECTFS_ATOMIC_BYTES as ATOMIC_BYTES
-from filesystem import DIRECTFS_PROGRAM as PROGRAM
+from spillway.common import DIES_WITH_US, Failure, Skip
+from spillway.filesystem import DIRECTFS, KINDS, command, is_mounted, unmount
+from spillway.filesystem import DIRECTFS_ATOMIC_BYTES as ATOMIC_BYTES
+from spillway.filesystem import DIRECTFS_PROGRAM as PROGRAM
+from spillway.sysbench import last_lines
 
 DISK_BYTES = 1 << 30
 # The smallest sector, so that most writes can be torn.

@@ -3,9 +3,9 @@
 import struct
 import subprocess
 
-import ddl
-from common import DIES_WITH_US, Failure
-from instance import DATABASE
+from powercut import ddl
+from spillway.common import DIES_WITH_US, Failure
+from spillway.instance import DATABASE
 
 TABLES = ("accounts", "accounts_compressed", "journal", "documents")
 # Rows of the table that each client creates anew.

@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 import mtr
-from common import BUILD, DIES_WITH_US, Failure, Skip, locked, main, say
+from spillway.common import BUILD, DIES_WITH_US, Failure, Skip, locked, main, say
 
 THREADS = 64
 DEPTHS = (256, 1024, 4096)

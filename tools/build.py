@@ -6,7 +6,7 @@ A second build of the same preset in one checkout waits for the first."""
 import argparse
 import sys
 
-from common import BUILD, REPO, Failure, child, locked, main
+from spillway.common import BUILD, REPO, Failure, child, locked, main
 
 
 def build(preset, targets):

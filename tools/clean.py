@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 
 import upstream
-from common import BUILD, Failure, main
 from patchqueue import is_as_exported
-from resources import is_below, loops_below, mounts_below
+from spillway.common import BUILD, Failure, main
+from spillway.resources import is_below, loops_below, mounts_below
 
 
 def programs_at_work(top):

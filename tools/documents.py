@@ -2,7 +2,7 @@
 
 import re
 
-from common import REPO
+from spillway.common import REPO
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)

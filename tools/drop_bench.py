@@ -12,11 +12,11 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "server_tests"))
-from common import Failure, main
-from scratch import FORK, Scratch
+from spillway.common import REPO, Failure, main
+
+sys.path.insert(0, str(REPO))
+from tests.server.scratch import FORK, Scratch
 
 OPTIONS = ["--innodb-doublewrite=OFF", "--innodb-buffer-pool-size=1G", "--innodb-redo-log-capacity=4G",
            "--innodb-flush-log-at-trx-commit=0", "--innodb-io-capacity=20000", "--innodb-io-capacity-max=40000",

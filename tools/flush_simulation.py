@@ -11,7 +11,8 @@ import sys
 from collections import defaultdict
 
 import matplotlib
-from common import BUILD
+
+from spillway.common import BUILD
 
 matplotlib.use("svg")
 from matplotlib import pyplot

@@ -18,11 +18,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import resources
-from common import BUILD, REPO, Failure, Skip, child, flocked, main, say
-
-sys.path.insert(0, str(REPO / "bench/runner"))
-import filesystem
+from spillway import filesystem, resources
+from spillway.common import BUILD, Failure, Skip, child, flocked, main, say
 
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
 # (64 + 64 + 1) threads x 4096, and the requests of a few more servers of a test run.

@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say, write_whole
+from spillway.common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say, write_whole
 
 EDIT = BUILD / "patch-edit"
 # In an edit's repository: patches/ as it was when the edit began, and the commit of its base.

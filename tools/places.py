@@ -2,7 +2,7 @@
 
 import re
 
-from common import REPO
+from spillway.common import REPO
 
 INNOBASE = REPO / "storage/innobase"
 SUITES = REPO / "mysql-test/suite"
@@ -65,7 +65,7 @@ def python_tests_not_run():
     """powercut/tests: the runner names each of its test files."""
     text = (REPO / "tools/runtests.py").read_text()
     for path in sorted((REPO / "powercut/tests").glob("test_*.py")):
-        if f'"{path.stem}"' not in text:
+        if f'"powercut.tests.{path.stem}"' not in text:
             yield f"tools/runtests.py does not run {path.relative_to(REPO)}"
 
 

@@ -3,7 +3,7 @@
 import graphlib
 import re
 
-from common import REPO
+from spillway.common import REPO
 
 INNOBASE = REPO / "storage/innobase"
 INCLUDE = re.compile(r'^\+?#include "((\w+)/[\w./]+)"', re.MULTILINE)

@@ -39,10 +39,10 @@ import aio_bench
 import documents
 import mtr
 import places
-import resources
 import rooms
 import upstream
-from common import BUILD, REPO, Failure, Skip, child, main, take_signals, write_whole
+from spillway import resources
+from spillway.common import BUILD, REPO, Failure, Skip, child, main, take_signals, write_whole
 
 LOGS = BUILD / "test-logs"
 TOOLS = REPO / "tools"
@@ -65,11 +65,11 @@ SERVER_TEST_JOBS = 2 * os.cpu_count()
 # The benchmark tests that CI runs: each workload with its check, a run with its report, a server that dies in a run,
 # two servers on a device. Only a change to the runner can break the others: make test-bench.
 BENCH_TESTS = [
-    "test_runner.Runner.test_run_report_and_again",
-    "test_runner.Runner.test_server_that_dies",
-    "test_runner.Runner.test_two_servers_on_a_device",
-    "test_workloads.Workloads.test_each",
-    "test_workloads.Workloads.test_wrong_data",
+    "tests.bench.test_runner.Runner.test_run_report_and_again",
+    "tests.bench.test_runner.Runner.test_server_that_dies",
+    "tests.bench.test_runner.Runner.test_two_servers_on_a_device",
+    "tests.bench.test_workloads.Workloads.test_each",
+    "tests.bench.test_workloads.Workloads.test_wrong_data",
 ]
 
 
@@ -103,11 +103,12 @@ def run_logged(name, *command, cwd=REPO, **environment):
 
 
 def tracked(*patterns):
-    """Our files, tracked or new; patterns as for git ls-files. Fails if there is none: a lint would check nothing."""
+    """Our files, tracked or new, without links to folders; patterns as for git ls-files. Fails if there is none: a lint
+    would check nothing."""
     # git accepts a checkout of another owner.
     git = ["git", "-c", f"safe.directory={REPO}", "ls-files", "-z", "-co", "--exclude-standard", "--", *patterns]
     result = subprocess.run(git, cwd=REPO, capture_output=True, text=True, check=False)
-    files = [name for name in result.stdout.split("\0") if name and (REPO / name).exists()]
+    files = [name for name in result.stdout.split("\0") if name and (REPO / name).is_file()]
     if result.returncode != 0 or not files:
         raise Failure(f"git lists no files {' '.join(patterns)} of {REPO}: {result.stderr.strip()}")
     return files
@@ -211,7 +212,7 @@ def flush_simulation():
 def discover(folder, names):
     """The tests in a folder; names: only these."""
     loader = unittest.TestLoader()
-    suite = loader.discover(str(folder), top_level_dir=str(folder))
+    suite = loader.discover(str(folder), top_level_dir=str(REPO))
     return loader.loadTestsFromNames(names) if names else suite
 
 
@@ -272,7 +273,7 @@ def python_tests(folder, names=None, jobs=1):
 
 def server_tests(names=None):
     """A part: the server tests. Jobs exceed processors, because servers mostly wait."""
-    return python_tests(TOOLS / "server_tests", names, SERVER_TEST_JOBS)
+    return python_tests(REPO / "tests/server", names, SERVER_TEST_JOBS)
 
 
 # The presets that this run has built.
@@ -284,7 +285,7 @@ def page_tests(flavor):
 
     def part():
         os.environ["SERVER_TESTS_FLAVOR"] = flavor
-        return server_tests(["test_doublewrite", "test_atomic_writes"])()
+        return server_tests(["tests.server.test_doublewrite", "tests.server.test_atomic_writes"])()
 
     return part
 
@@ -429,7 +430,8 @@ CHECK = [
     ("tools' tests", python_tests(TOOLS / "tests")),
     ("benchmarks' arithmetic and plans", python_tests(REPO / "bench/tests")),
     ("cuts, and storage that loses power",
-     python_tests(REPO / "powercut/tests", ["test_storage", "test_run", "test_ddl"])),
+     python_tests(REPO / "powercut/tests",
+                  ["powercut.tests.test_storage", "powercut.tests.test_run", "powercut.tests.test_ddl"])),
 ]
 ALL = [
     *CHECK,
@@ -442,11 +444,11 @@ ALL = [
     ("build: debug", debug_build),
     ("mtr: spillway, debug", on_debug_build(mtr_part("spillway", "debug", lambda: DEBUG_TESTS))),
     ("mtr: tests of debug builds", on_debug_build(mtr_part("debug-only", "debug", needs_debug))),
-    ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["test_journal"])),
+    ("what a journal makes whole", python_tests(REPO / "powercut/tests", ["powercut.tests.test_journal"])),
     ("power cuts", single(power_cuts)),
-    ("benchmarks on servers", python_tests(REPO / "bench/server_tests", BENCH_TESTS)),
+    ("benchmarks on servers", python_tests(REPO / "tests/bench", BENCH_TESTS)),
 ]
-BENCH = [("benchmarks on servers", python_tests(REPO / "bench/server_tests"))]
+BENCH = [("benchmarks on servers", python_tests(REPO / "tests/bench"))]
 DEBUG = [*mtr_parts("debug", long=True), ("server tests of pages", page_tests("debug"))]
 ASAN = [*our_mtr_parts("asan"), ("server tests of pages", page_tests("asan"))]
 PARTS = {"check": CHECK, "all": ALL, "debug": DEBUG, "bench": BENCH, "asan": ASAN}

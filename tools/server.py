@@ -26,7 +26,7 @@ import sys
 import time
 from pathlib import Path
 
-from common import (
+from spillway.common import (
     BUILD,
     DIES_WITH_US,
     REPO,
@@ -39,9 +39,9 @@ from common import (
     need_space,
     read_record,
     say,
-    sysbench_environment,
     write_whole,
 )  # fmt: skip
+from spillway.sysbench import sysbench_environment
 
 VAR = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_VAR") or REPO / "var")))
 DATA = VAR / "data"

@@ -30,7 +30,7 @@ import tempfile
 from pathlib import Path
 
 import patchqueue
-from common import BUILD, REPO, Failure, locked, main, need_space, read_record, say, sha256_of, write_whole
+from spillway.common import BUILD, REPO, Failure, locked, main, need_space, read_record, say, sha256_of, write_whole
 
 # Unpacked, 9.7.2 takes 1.3 GiB; this adds a tenth for file system overhead.
 TREE_BYTES = 1450 << 20

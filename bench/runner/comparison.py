@@ -1,7 +1,6 @@
 """Comparison of the runs of a folder of results: pure functions."""
 
-import figures
-import result
+from . import figures, result
 
 # Source: simulation of equal servers with normally distributed figures. differs() reports a difference for 29 % of the
 # figures with 2 repetitions, 10 % with 3, 3 % with 4.

@@ -5,12 +5,13 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
-from common import BUILD, DIES_WITH_US, SYSBENCH_SCRIPTS, Failure, check_own, need_space, say, sysbench_environment
-from filesystem import command
-from instance import DATABASE, INITIAL_OPTIONS, Instance
+from spillway import sysbench
+from spillway.common import BUILD, Failure, check_own, need_space, say
+from spillway.filesystem import command
+from spillway.instance import DATABASE, INITIAL_OPTIONS, Instance
+from spillway.sysbench import SYSBENCH_SCRIPTS, run_sysbench, sysbench_command
 
 # Data directories and running servers are below this folder. The benchmark measures the disk that it is on.
 BENCH = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench")))
@@ -35,8 +36,9 @@ class Loaded:
 
     @property
     def key(self):
-        # This file is part of the key, because it defines the load.
-        texts = [path.read_text() for path in (self.workload.script, Path(__file__))]
+        # These files are part of the key, because they define the load.
+        files = (self.workload.script, Path(__file__), Path(sysbench.__file__))
+        texts = [path.read_text() for path in files]
         parts = [texts, sysbench_version(), self.workload.options, self.workload.age_transactions, self.family,
                  self.options]  # fmt: skip
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -55,28 +57,6 @@ def loaded_for(workload, family, options):
 
 def sysbench_version():
     return command("sysbench", "--version")
-
-
-def sysbench_command(script, instance, options):
-    command = ["sysbench", str(script), "--db-driver=mysql", f"--mysql-socket={instance.socket}", "--mysql-user=root",
-               f"--mysql-db={DATABASE}"]  # fmt: skip
-    for name, value in options.items():
-        text = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-        command.append(f"--{name.replace('_', '-')}={text}")
-    return command
-
-
-def run_sysbench(words, log, what):
-    with open(log, "w") as file:
-        status = subprocess.run([*DIES_WITH_US, *words], env=sysbench_environment(), stdout=file,
-                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False).returncode  # fmt: skip
-    # If a thread of a parallel command fails, sysbench prints FATAL and still exits with status 0.
-    if status != 0 or "FATAL: " in log.read_text(errors="replace"):
-        raise Failure(f"{what} failed; {log}:\n{last_lines(log)}")
-
-
-def last_lines(log, count=10):
-    return "\n".join(Path(log).read_text(errors="replace").splitlines()[-count:])
 
 
 def load(loaded, program, options):

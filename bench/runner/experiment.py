@@ -14,13 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import block_throttle
-import common
-import data
-import figures
-import filesystem
-import result
-from common import (
+from spillway import block_throttle, common, filesystem, instance, sysbench
+from spillway.common import (
     BUILD,
     DIES_WITH_US,
     REPO,
@@ -33,15 +28,18 @@ from common import (
     sha256_of,
     write_whole,
 )
-from instance import Instance, identify
-from load import MEASURED, Load
-from plan import check_arrivals
-from sampler import Sampler, redo_generated
+from spillway.instance import Instance, identify
+from spillway.sysbench import run_sysbench, sysbench_command
+
+from . import data, figures, result
+from .load import MEASURED, Load
+from .plan import check_arrivals
+from .sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
 # The loop files of devices with in_memory are here, in temporary folders.
 MEMORY = Path("/dev/shm")
-TOOLS = (block_throttle, common)
+TOOLS = (block_throttle, common, filesystem, instance, sysbench)
 RESULTS = data.BENCH / "results"
 POLL_S = 0.25
 PROGRESS_S = 15
@@ -469,8 +467,8 @@ class Experiment:
         if not run.workload.has_check:
             return None
         log = folder / "check.log"
-        command = data.sysbench_command(run.workload.script, instance, run.workload.options)
-        data.run_sysbench([*command, "check"], log, f"the check of {run.workload.name}'s data on {run.server.name}")
+        command = sysbench_command(run.workload.script, instance, run.workload.options)
+        run_sysbench([*command, "check"], log, f"the check of {run.workload.name}'s data on {run.server.name}")
         return log.read_text()
 
 

@@ -4,9 +4,10 @@ follow from the runs, and so are the seconds of the warm-up that no plot shows."
 
 import json
 
-import comparison
-from common import REPO, write_whole
-from figures import SHOWN_WARMUP_S
+from spillway.common import REPO, write_whole
+
+from . import comparison
+from .figures import SHOWN_WARMUP_S
 
 KEPT = REPO / "bench/results"
 INDEX = KEPT / "README.md"

@@ -3,9 +3,10 @@
 import os
 import subprocess
 
-import data
-import figures
-from common import DIES_WITH_US, REPO, SYSBENCH_SCRIPTS, Failure, sysbench_environment
+from spillway.common import DIES_WITH_US, REPO, Failure
+from spillway.sysbench import SYSBENCH_SCRIPTS, last_lines, sysbench_command, sysbench_environment
+
+from . import figures
 
 MEASURED = REPO / "bench/measured.lua"
 
@@ -23,7 +24,7 @@ class Load:
             "arrivals": arrivals, "burst_arrivals": burst_arrivals, "burst_period": run.workload.burst_period_s,
             "burst_length": run.workload.burst_length_s,
         }  # fmt: skip
-        self.command = [*DIES_WITH_US, *data.sysbench_command(MEASURED, instance, options), "run"]
+        self.command = [*DIES_WITH_US, *sysbench_command(MEASURED, instance, options), "run"]
         self.environment = sysbench_environment() | {"SPILLWAY_WORKLOAD": script_for_lua(run.workload.script)}
 
     def __enter__(self):
@@ -40,7 +41,7 @@ class Load:
 
     def check_alive(self):
         if (status := self.process.poll()) is not None:
-            raise Failure(f"sysbench ended with status {status}; {self.log}:\n{data.last_lines(self.log)}")
+            raise Failure(f"sysbench ended with status {status}; {self.log}:\n{last_lines(self.log)}")
 
     def files(self):
         """The record files, one per client."""

@@ -6,9 +6,10 @@ import re
 import tomllib
 from pathlib import Path
 
-from block_throttle import Limits
-from common import BUILD, REPO, SYSBENCH_SCRIPTS, Failure
-from filesystem import KINDS
+from spillway.block_throttle import Limits
+from spillway.common import BUILD, REPO, Failure
+from spillway.filesystem import KINDS
+from spillway.sysbench import SYSBENCH_SCRIPTS
 
 WORKLOADS = REPO / "bench/workloads"
 DEVICES = REPO / "bench/devices.toml"

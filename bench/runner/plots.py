@@ -4,9 +4,9 @@ import io
 import itertools
 import math
 
-import comparison
-import figures
 import matplotlib
+
+from . import comparison, figures
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

@@ -8,11 +8,10 @@ import re
 import statistics
 import tomllib
 
-import comparison
-import figures
-import plots
-from common import Failure, say
-from plan import DEFAULT_MAX_STEAL_PCT
+from spillway.common import Failure, say
+
+from . import comparison, figures, plots
+from .plan import DEFAULT_MAX_STEAL_PCT
 
 # Key of a figure, name, unit, which direction is better, decimal places, divisor.
 FIGURES = (

@@ -2,8 +2,8 @@
 
 import os
 
-import figures
-from sampler import checkpoint_age
+from . import figures
+from .sampler import checkpoint_age
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SECTOR_BYTES = 512

@@ -5,7 +5,7 @@ import threading
 import time
 from pathlib import Path
 
-from common import Failure
+from spillway.common import Failure
 
 STATUS = "SHOW GLOBAL STATUS WHERE Variable_name LIKE 'Innodb%' OR Variable_name IN ('Threads_running', 'Com_commit')"
 METRICS = "SELECT CONCAT('metric.', name), count FROM information_schema.innodb_metrics WHERE {}"

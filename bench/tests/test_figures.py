@@ -3,8 +3,7 @@
 import math
 import unittest
 
-import bench_modules  # noqa: F401
-import figures
+from bench.runner import figures
 
 
 class Records(unittest.TestCase):
@@ -144,7 +143,3 @@ class Ratios(unittest.TestCase):
     def test_spread(self):
         self.assertEqual(figures.spread([3, None, 1, 2]), {"median": 2, "min": 1, "max": 3, "of": 3})
         self.assertIsNone(figures.spread([None]))
-
-
-if __name__ == "__main__":
-    unittest.main()

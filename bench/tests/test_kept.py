@@ -7,8 +7,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-import bench_modules  # noqa: F401
-import kept
+from bench.runner import kept
 
 
 def part(date, servers, devices=("volume",), ratio=1.25):
@@ -69,8 +68,9 @@ class Index(unittest.TestCase):
 class Reports(unittest.TestCase):
     def test_each_kept_result_has_a_report(self):
         """Also those that an earlier version of the tool made. The plots, which need matplotlib, are left out."""
-        with mock.patch.dict(sys.modules, {"plots": mock.MagicMock()}), tempfile.TemporaryDirectory() as folder:
-            import report
+        no_plots = mock.patch.dict(sys.modules, {"bench.runner.plots": mock.MagicMock()})
+        with no_plots, tempfile.TemporaryDirectory() as folder:
+            from bench.runner import report
 
             with mock.patch.object(report, "image", return_value=""), mock.patch.object(report, "say"):
                 for file in kept.files():
@@ -78,7 +78,3 @@ class Reports(unittest.TestCase):
                         report.write_kept(file, Path(folder))
                         pages = list(Path(folder).glob(f"{file.parent.name}/{file.stem}-[0-9]*/report.html"))
                         self.assertEqual(len(pages), len(kept.read(file)))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -8,11 +8,10 @@ import time
 import unittest
 from pathlib import Path
 
-import bench_modules
-import common
-import figures
+from bench.runner import figures
+from spillway import common, sysbench
 
-MEASURED = bench_modules.BENCH / "measured.lua"
+MEASURED = common.REPO / "bench/measured.lua"
 # A transaction here is a pause whose length can depend on its number.
 SLEEP = """
 local ffi = require("ffi")
@@ -43,8 +42,8 @@ class Measured(unittest.TestCase):
     def test_scripts_of_others_are_not_run(self):
         """sysbench searches the working directory first for its scripts; sysbench_environment() prevents that."""
         (self.folder / "oltp_common.lua").write_text('print("of others")')
-        command = ["sysbench", str(common.SYSBENCH_SCRIPTS / "oltp_write_only.lua"), "help"]
-        for environment, is_run in ((os.environ, True), (common.sysbench_environment(), False)):
+        command = ["sysbench", str(sysbench.SYSBENCH_SCRIPTS / "oltp_write_only.lua"), "help"]
+        for environment, is_run in ((os.environ, True), (sysbench.sysbench_environment(), False)):
             result = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True,
                                     check=False)  # fmt: skip
             self.assertEqual("of others" in result.stdout, is_run, result)
@@ -122,7 +121,3 @@ class Measured(unittest.TestCase):
         self.assertTrue(250 < sum(counts) < 500, counts)
         begins = [[end_us - response_us for end_us, response_us, _ in records[:20]] for records in found]
         self.assertEqual(len({tuple(b - own[0] for b in own) for own in begins}), 4)
-
-
-if __name__ == "__main__":
-    unittest.main()

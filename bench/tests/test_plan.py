@@ -10,15 +10,12 @@ import unittest
 import unittest.mock as mock
 from pathlib import Path
 
-import bench_modules
-import experiment
-import figures
-import plan
-from block_throttle import Limits
-from common import Failure, Skip
-from load import Load
+from bench.runner import experiment, figures, plan
+from bench.runner.load import Load
+from spillway.block_throttle import Limits
+from spillway.common import REPO, Failure, Skip
 
-PLANS = bench_modules.BENCH / "plans"
+PLANS = REPO / "bench/plans"
 GOOD = """
 title = "t"
 description = "d"
@@ -217,7 +214,8 @@ class Folder(unittest.TestCase):
             yield
 
         self.plan_path.write_text(self.text + 'filesystem = "ext4"\n[devices.plain]\nmodel = "unlimited"\n')
-        with mock.patch("filesystem.mounted", refused), mock.patch("block_throttle.throttled", refused):
+        without_throttle = mock.patch("spillway.block_throttle.throttled", refused)
+        with mock.patch("spillway.filesystem.mounted", refused), without_throttle:
             with self.assertRaisesRegex(Failure, "d ext4: not here; to go on"):
                 self.experiment().try_devices()
             one = experiment.Experiment(plan.read_plan(self.plan_path), self.results, True)
@@ -234,7 +232,7 @@ class Folder(unittest.TestCase):
         for run in one.runs:
             one.path(run).mkdir(parents=True)
             (one.path(run) / "run.json").write_text("{}")
-        with mock.patch("block_throttle.throttled", refused):
+        with without_throttle:
             self.experiment().try_devices()
 
     def test_seconds_left_follow_what_runs_took(self):
@@ -350,7 +348,3 @@ class Folder(unittest.TestCase):
         one.runs[4].workload.clients = 301
         with self.assertRaisesRegex(Failure, "150.0 transactions/s are too few for 301 clients; take 300"):
             one.arrivals(one.runs[4])
-
-
-if __name__ == "__main__":
-    unittest.main()

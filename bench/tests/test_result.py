@@ -3,10 +3,8 @@
 import math
 import unittest
 
-import bench_modules  # noqa: F401
-import comparison
-import result
-from sampler import checkpoint_age, numbers, redo_generated
+from bench.runner import comparison, result
+from bench.runner.sampler import checkpoint_age, numbers, redo_generated
 
 BEGIN = 100.0
 SECONDS = 10
@@ -224,7 +222,3 @@ class Comparison(unittest.TestCase):
 
     def test_nothing_done_yet(self):
         self.assertEqual(comparison.comparisons(self.PLAN, []), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,13 +1,11 @@
 """The verification of DDL after a crash; no server."""
 
 import random
-import sys
 import types
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import powercut
+from powercut import powercut
 
 ddl, Failure = powercut.ddl, powercut.Failure
 
@@ -129,7 +127,3 @@ class Statements(unittest.TestCase):
         ddl.prepare(types.SimpleNamespace(sql=texts.append), compression=[])
         self.assertNotIn("COMPRESSION=", texts[0])
         self.assertIn("ENCRYPTION='Y'", texts[0])
-
-
-if __name__ == "__main__":
-    unittest.main()

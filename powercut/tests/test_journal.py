@@ -7,13 +7,10 @@ import random
 import struct
 import subprocess
 import sys
-import unittest
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_storage import WithStorage
+from powercut.storage import Storage, wait_until
 
-from storage import Storage, wait_until
+from .test_storage import WithStorage
 
 PAGES = 256
 SEED = 1
@@ -80,7 +77,3 @@ class Journal(WithStorage):
     def test_a_page_of_four_blocks_can_be_torn(self):
         chance = random.Random(SEED)
         self.assertTrue(any(self.torn_pages(16384, chance) for _ in range(CUTS)))
-
-
-if __name__ == "__main__":
-    unittest.main()

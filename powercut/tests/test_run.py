@@ -4,15 +4,13 @@ import contextlib
 import io
 import json
 import struct
-import sys
 import tempfile
 import types
 import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import powercut
+from powercut import powercut
 
 
 class Run(unittest.TestCase):
@@ -95,7 +93,3 @@ class Load(unittest.TestCase):
                 powercut.Cases.wait_for_transfers(cases)
             (cases.places / "1").write_bytes(struct.pack("d", 1.0))
             powercut.Cases.wait_for_transfers(cases)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -8,16 +8,12 @@ import mmap
 import os
 import shutil
 import struct
-import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from resources import temporary_folder
-
-import storage
-from storage import DIRECTFS, PROGRAM, Failure, Skip, Storage, command
+from powercut import storage
+from powercut.storage import DIRECTFS, PROGRAM, Failure, Skip, Storage, command
+from spillway.resources import temporary_folder
 
 PAGE = 16384
 ATOMIC_WRITES = 0x40049502
@@ -351,7 +347,3 @@ class Disk(WithStorage):
             disk.process.wait()
         self.assertNotIn(str(self.folder), Path("/proc/mounts").read_text())
         self.assertNotIn(str(self.folder), command("losetup", "--list"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,12 +2,9 @@
 
 import fcntl
 import subprocess
-import sys
 import unittest
-from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import aio_bench
 
 
@@ -22,7 +19,3 @@ class Build(unittest.TestCase):
 
             with self.subTest(tree), mock.patch.object(aio_bench.subprocess, "run", run):
                 self.assertEqual(aio_bench.build(tree).name, "aio_bench")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,13 +1,11 @@
 """The control group that is used, and the limits written to it, for both versions of control groups."""
 
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import block_throttle
-from common import Skip
+from spillway import block_throttle
+from spillway.common import Skip
 
 
 class Limits(unittest.TestCase):
@@ -86,7 +84,3 @@ def is_on_block_device(path):
     except Skip:
         return False
     return True
-
-
-if __name__ == "__main__":
-    unittest.main()

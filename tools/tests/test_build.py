@@ -84,7 +84,3 @@ sleep 60 & wait
             output = tool.communicate(timeout=60)[0]
         self.assertEqual(tool.returncode, 1)
         self.assertIn("ended with status 3", output)
-
-
-if __name__ == "__main__":
-    unittest.main()

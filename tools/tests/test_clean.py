@@ -12,11 +12,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import clean
-import common
-from common import Failure
 from patchqueue import EXPORTED
+from spillway import common
+from spillway.common import Failure
 
 
 class Clean(unittest.TestCase):
@@ -146,7 +145,3 @@ class Clean(unittest.TestCase):
     def test_nothing_to_do(self):
         with mock.patch.object(clean, "BUILD", self.build / "nowhere"):
             clean.clean()
-
-
-if __name__ == "__main__":
-    unittest.main()

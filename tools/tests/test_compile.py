@@ -37,7 +37,3 @@ class Launcher(unittest.TestCase):
 
     def test_paths_are_relative_to_the_checkout(self):
         self.assertIn(f"CCACHE_BASEDIR={LAUNCHER.parents[1]}\n", self.launch("c++").stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,11 +1,9 @@
 """The lints find dead links, long sentences and words to avoid."""
 
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import documents
 
 
@@ -56,7 +54,3 @@ class Words(unittest.TestCase):
         self.assertEqual(found(words[:-5] + ". " + words[:-5] + ".\n"), 0)
         self.assertEqual(found(words[:-5] + "\n\n" + words[:-5] + "\n- " + words[:-5] + "\n"), 0)
         self.assertEqual(found(f"    {words}\n"), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -57,7 +57,3 @@ class InstallPackages(unittest.TestCase):
         result = self.run_tool("lint")
         self.assertEqual(result.returncode, 1)
         self.assertIn("shellcheck (see above)", result.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

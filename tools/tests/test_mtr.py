@@ -1,11 +1,9 @@
 """mtr.Tally reads mysql-test-run's output: a skipped test does not count as passed, and no failure is lost."""
 
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import mtr
 
 
@@ -88,7 +86,3 @@ class List(unittest.TestCase):
             file.flush()
             self.assertEqual(mtr.read_list(Path(file.name), long=False), ["main.a", "innodb.long"])
             self.assertEqual(mtr.read_list(Path(file.name), long=True), ["main.a", "innodb.b", "innodb.long"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,16 +1,14 @@
 """The patch queue: patches apply exactly or not at all, and the lint and the export refuse what is wrong."""
 
 import os
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import patchqueue
 import upstream
-from common import Failure
+from spillway.common import Failure
 
 UPSTREAM = "storage/innobase/os/os0demo.cc"
 LINES = [f"line {number}" for number in range(1, 41)]
@@ -515,7 +513,3 @@ class Edit(Folders):
         changed = [line.replace("line 20", "renamed 20").replace("line 21", "renamed 21") for line in LINES]
         (new / UPSTREAM).write_text("".join(f"{line}\n" for line in changed))
         self.refused(lambda: patchqueue.rebase(self.tree, new, {}), "conflicts", "rebase --continue")
-
-
-if __name__ == "__main__":
-    unittest.main()

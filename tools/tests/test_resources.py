@@ -12,17 +12,15 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import resources
-from common import Failure
+from spillway import resources
+from spillway.common import Failure
 
 TOOLS = Path(__file__).resolve().parent.parent
 # A tool: it takes a resource, prints its path, and waits.
 TOOL = """
-import sys, subprocess, time
+import subprocess, time
 from pathlib import Path
-sys.path[:0] = [{tools!r}, {runner!r}]
-import resources, filesystem
+from spillway import filesystem, resources
 resources.RECORDS = Path({records!r})
 with {context} as place:
     {then}
@@ -44,9 +42,8 @@ class Resources(unittest.TestCase):
     @contextlib.contextmanager
     def tool(self, context, then="pass"):
         """Run another process that takes a resource; gives the process and the resource's path."""
-        text = TOOL.format(tools=str(TOOLS), runner=str(TOOLS.parent / "bench/runner"), records=str(self.records),
-                           context=context, then=then)  # fmt: skip
-        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+        text = TOOL.format(records=str(self.records), context=context, then=then)
+        with subprocess.Popen([sys.executable, "-c", text], cwd=TOOLS, stdout=subprocess.PIPE, text=True) as process:
             try:
                 yield process, Path(process.stdout.readline().strip())
             finally:
@@ -78,10 +75,8 @@ class Resources(unittest.TestCase):
     def test_many_at_once(self):
         """A tool removes its record while another one runs release(); release() does not touch held resources."""
         text = f"""
-import sys
 from pathlib import Path
-sys.path.insert(0, {str(TOOLS)!r})
-import resources
+from spillway import resources
 resources.RECORDS = Path({str(self.records)!r})
 for _ in range(150):
     with resources.temporary_folder({str(self.place)!r}) as place:
@@ -89,7 +84,7 @@ for _ in range(150):
         assert place.exists()
 """
         command = [sys.executable, "-c", text]
-        tools = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        tools = [subprocess.Popen(command, cwd=TOOLS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                  for _ in range(6)]  # fmt: skip
         for tool in tools:
             output = tool.communicate(timeout=100)[0]
@@ -140,15 +135,13 @@ for _ in range(150):
         """A process id means nothing in another namespace; locks work."""
         with self.tool(self.temporary()) as (_, place):
             text = f"""
-import sys
 from pathlib import Path
-sys.path.insert(0, {str(TOOLS)!r})
-import resources
+from spillway import resources
 resources.RECORDS = Path({str(self.records)!r})
 resources.release()
 """
             apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
-            if subprocess.run([*apart, sys.executable, "-c", text], check=False).returncode != 0:
+            if subprocess.run([*apart, sys.executable, "-c", text], cwd=TOOLS, check=False).returncode != 0:
                 self.skipTest("no namespaces here")
             self.assertTrue(place.exists())
 
@@ -298,9 +291,7 @@ resources.release()
     def test_signal_is_passed_on(self):
         """A tool that gets SIGTERM sends it to its child, and waits until the child has cleaned up."""
         text = f"""
-import sys
-sys.path.insert(0, {str(TOOLS)!r})
-import common, resources
+from spillway import common, resources
 resources.RECORDS = common.Path({str(self.records)!r})
 def work():
     script = "trap 'sleep 1; touch {self.folder}/set-back; exit' TERM; echo begun; sleep 60 & wait"
@@ -308,12 +299,8 @@ def work():
         pass
 common.main(work)
 """
-        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as tool:
+        with subprocess.Popen([sys.executable, "-c", text], cwd=TOOLS, stdout=subprocess.PIPE, text=True) as tool:
             self.assertEqual(tool.stdout.readline(), "begun\n")
             tool.terminate()
             self.assertEqual(tool.wait(), 128 + signal.SIGTERM)
         self.assertTrue((self.folder / "set-back").exists())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,11 +1,9 @@
 """The lint of rooms finds forbidden includes."""
 
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import rooms
 
 
@@ -57,7 +55,3 @@ class Rooms(unittest.TestCase):
 
     def test_ours(self):
         self.assertEqual(list(rooms.problems()), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -10,9 +10,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import runtests
-from common import Failure, Skip
+from spillway.common import Failure, Skip
 
 TOOLS = Path(__file__).resolve().parent.parent
 
@@ -61,7 +60,8 @@ class Parts(unittest.TestCase):
         self.assertIn("a part: no test was run", output)
 
     def test_folder_without_tests(self):
-        self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "0 passed, 1 failed, 0 skipped")
+        with mock.patch.object(runtests, "REPO", self.folder):
+            self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "0 passed, 1 failed, 0 skipped")
 
     def test_unexpected_success_and_failed_subtests(self):
         (self.folder / "test_made_up.py").write_text("""import unittest
@@ -76,7 +76,8 @@ class Made(unittest.TestCase):
     def test_good(self):
         pass
 """)
-        self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "1 passed, 4 failed, 0 skipped")
+        with mock.patch.object(runtests, "REPO", self.folder):
+            self.assertEqual(self.run_part(runtests.python_tests(self.folder))[0], "1 passed, 4 failed, 0 skipped")
 
     def test_policy_tests_that_were_skipped_or_filtered(self):
         def output(text):
@@ -171,7 +172,3 @@ class CiRun(unittest.TestCase):
         run = "echo '3 passed, 0 failed, 1 skipped' | tee build/test-logs/summary; exit 1"
         self.assertEqual(self.run_ci(run)[0], 1)
         self.assertEqual(self.run_ci("exit 0", packages="exit 1"), (1, ["0 passed, 1 failed, 0 skipped"]))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,19 +4,18 @@ import contextlib
 import io
 import os
 import shutil
-import sys
 import tarfile
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import common
 import patchqueue
 import upstream
-from common import Failure, sha256_of
-from test_patchqueue import DIFF, LINES, NAME, UPSTREAM, patch
+from spillway import common
+from spillway.common import Failure, sha256_of
+
+from .test_patchqueue import DIFF, LINES, NAME, UPSTREAM, patch
 
 VERSION = "MYSQL_VERSION_MAJOR={}\nMYSQL_VERSION_MINOR={}\nMYSQL_VERSION_PATCH=2\n"
 
@@ -681,7 +680,3 @@ class Common(unittest.TestCase):
         for text in ('{"a": ', "", "[1]", "7"):
             self.path.write_text(text)
             self.assertEqual(common.read_record(self.path), {})
-
-
-if __name__ == "__main__":
-    unittest.main()

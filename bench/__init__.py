@@ -1,0 +1,3 @@
+"""Benchmarks; see README.md."""
+
+import tools  # noqa: F401  it makes spillway importable

@@ -1,0 +1,54 @@
+"""File systems on loop devices: none is left behind, whatever happens in between."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from spillway import filesystem
+from spillway.block_throttle import device_of
+from spillway.common import Skip
+
+
+class Mounted(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp")))
+
+    def loops(self):
+        return subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
+
+    def assert_nothing_is_left(self):
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.assertNotIn(str(self.folder), Path("/proc/mounts").read_text())
+        self.assertNotIn(str(self.folder), self.loops())
+
+    def mount(self, kind):
+        """The mount options of a file system of this kind. An error ends the context."""
+        with self.assertRaises(KeyError), filesystem.mounted(kind, "400M", self.folder) as place:
+            (place / "file").write_text("x")
+            self.assertTrue(os.path.ismount(place))
+            self.assertIn(f"{filesystem.on_disk(place).parent}/disk.img", self.loops())
+            self.assertTrue(device_of(filesystem.on_disk(place)).startswith("7:"))
+            options = subprocess.run(["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", place],
+                                     capture_output=True, text=True, check=True).stdout  # fmt: skip
+            raise KeyError
+        self.assert_nothing_is_left()
+        return options
+
+    def test_kinds(self):
+        try:
+            self.assertNotIn("data=journal", self.mount("ext4"))
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assertRegex(self.mount("ext4-journal"), "ext4.*data=journal")
+        self.assertRegex(self.mount("xfs-reflink"), "^xfs ")
+        self.assertRegex(self.mount("directfs"), "^fuse")
+
+    def test_too_large(self):
+        try:
+            with self.assertRaisesRegex(Exception, "fallocate"), filesystem.mounted("ext4", "900T", self.folder):
+                self.fail("mounted")
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assert_nothing_is_left()

@@ -1,0 +1,120 @@
+"""A mysqld in a scratch folder, for tests that need their own server."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# For scripts outside of the checkout, which import this module from its folder. At the end of the path: tools/ has
+# another package tests.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+from spillway.common import BUILD, DIES_WITH_US, client_command, forget_others_settings
+from spillway.resources import temporary_folder
+
+forget_others_settings()
+
+STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
+# SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions or AddressSanitizer. That build has to be there.
+FORK = BUILD / "fork" / os.environ.get("SERVER_TESTS_FLAVOR", "release") / "runtime_output_directory/mysqld"
+CLIENT = FORK.parent / "mysql"
+START_SECONDS = 120
+STOP_SECONDS = 120
+# For conditions that a test waits for: a hang is bounded.
+WAIT_SECONDS = 90
+
+
+def to_preload(source, folder):
+    """Compile a source as a shared object in folder, for LD_PRELOAD of a server."""
+    library = folder / f"{source.stem}.so"
+    options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["g++", *options, source, "-o", library], check=True)
+    return library
+
+
+def wait_until(condition, what="waited too long", seconds=WAIT_SECONDS):
+    """Wait until a function returns true; fail with a text if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(what)
+        time.sleep(0.05)
+
+
+class Folder(contextlib.ExitStack):
+    """The scratch folder. A script without a with statement removes it by cleanup(), like a TemporaryDirectory."""
+
+    cleanup = contextlib.ExitStack.close
+
+
+class Scratch:
+    """A data directory with one mysqld at a time. The end of the context kills the server and removes the folder, which
+    is in parent. Its path has to be short, because the socket is there, too."""
+
+    def __init__(self, parent="/tmp", page_bytes=16384):
+        self.parent = parent
+        self.page_bytes = page_bytes
+
+    def __enter__(self):
+        self.folder = Folder()
+        self.path = self.folder.enter_context(temporary_folder(self.parent))
+        self.data = self.path / "data"
+        self.log = self.path / "error.log"
+        self.process = None
+        return self
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.folder.close()
+
+    def options(self, mysqld):
+        messages = mysqld.parent.parent / "share"
+        return [str(mysqld), "--no-defaults", "--user=root", f"--datadir={self.data}", f"--log-error={self.log}",
+                f"--lc-messages-dir={messages}", f"--socket={self.path}/s", f"--pid-file={self.path}/pid",
+                "--skip-networking", f"--innodb-page-size={self.page_bytes}",
+                "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"]  # fmt: skip
+
+    def initialise(self, mysqld):
+        subprocess.run([*self.options(mysqld), "--initialize-insecure"], check=True)
+
+    def launch(self, mysqld, *options, environment=None, wrapper=()):
+        """Run mysqld. environment: more variables; wrapper: a command that runs mysqld. AddressSanitizer's library may
+        come after those of LD_PRELOAD."""
+        its_own = {"ASAN_OPTIONS": "verify_asan_link_order=0"} | os.environ | (environment or {})
+        command = [*DIES_WITH_US, *wrapper, *self.options(mysqld), *options]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=its_own)
+
+    def start(self, mysqld, *options, **how):
+        """launch(), and wait until mysqld answers."""
+        self.launch(mysqld, *options, **how)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if self.client("SELECT 1").returncode == 0:
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"{mysqld} did not start:\n{self.log.read_text()[-3000:]}")
+
+    def end(self, how=signal.SIGTERM):
+        """Stop or kill the server; return its exit status."""
+        self.process.send_signal(how)
+        return self.process.wait(STOP_SECONDS)
+
+    def client_command(self):
+        return client_command(CLIENT, f"{self.path}/s", "--user=root", "--batch", "--unbuffered", "--skip-column-names")
+
+    def session(self):
+        """A client that stays connected and executes the statements written to its stdin."""
+        return subprocess.Popen(self.client_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def client(self, text):
+        return subprocess.run(self.client_command(), input=text, capture_output=True, text=True, check=False)
+
+    def sql(self, text):
+        result = self.client(text)
+        if result.returncode != 0:
+            raise AssertionError(f"{text}: {result.stderr}")
+        return result.stdout.strip()

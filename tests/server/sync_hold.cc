@@ -1,0 +1,85 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file tests/server/sync_hold.cc
+Logs the file size that each sync of a file has made durable, and can hold the
+syncs: a shared object to preload into a server.
+
+  SYNC_FILE  the end of the file's path
+  SYNC_LOG   each sync of the file appends two lines: "begin SIZE" and, once it
+             is done, "end SIZE", with the file's size at the begin
+  SYNC_HOLD  a file with a number of bytes: while it exists, a sync waits before
+             it begins if the file has that size or is larger
+  SYNC_KILL  a file: while it exists, a sync kills the server once it is done */
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace {
+
+/** Max time to hold a sync, in case a test ends without removing SYNC_HOLD. */
+constexpr int HOLD_MAX_S = 120;
+constexpr int POLLS_PER_S = 50;
+
+bool is_file(int file) {
+  char name[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t n = readlink(link.c_str(), name, sizeof(name));
+  return n > 0 && std::string_view(name, n).ends_with(getenv("SYNC_FILE"));
+}
+
+void log(const char *what, off_t size) {
+  const std::string line = what + (" " + std::to_string(size)) + "\n";
+  const int file =
+      open(getenv("SYNC_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0644);
+  if (write(file, line.data(), line.size()) != ssize_t(line.size())) {
+    abort();
+  }
+  close(file);
+}
+
+bool is_held(off_t size) {
+  std::ifstream hold{getenv("SYNC_HOLD")};
+  off_t held = 0;
+  return hold >> held && size >= held;
+}
+
+int sync(const char *name, int file) {
+  const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name));
+  if (!is_file(file)) {
+    return real(file);
+  }
+  struct stat status {};
+  fstat(file, &status);
+  log("begin", status.st_size);
+  for (int i = 0; i < HOLD_MAX_S * POLLS_PER_S && is_held(status.st_size);
+       ++i) {
+    usleep(1000000 / POLLS_PER_S);
+  }
+  const int result = real(file);
+  log("end", status.st_size);
+  if (access(getenv("SYNC_KILL"), F_OK) == 0) {
+    kill(getpid(), SIGKILL);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern "C" int fsync(int file) { return sync("fsync", file); }
+extern "C" int fdatasync(int file) { return sync("fdatasync", file); }

@@ -1,0 +1,360 @@
+"""Which doublewrite copy recovery restores for a torn page. The tests tear pages and make copies while no server runs,
+so that they know the content of each."""
+
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from .scratch import FORK, START_SECONDS, STOCK, Scratch
+
+# innodb_redo_log_capacity of Scratch.
+REDO_BYTES = 64 << 20
+SYSTEM_SPACE = 0
+# The page of the transaction system in the system tablespace.
+SYSTEM_PAGE = 5
+# Offset of FIL_PAGE_LSN.
+LSN = 16
+# The first row page of a file-per-table tablespace, and an unused page.
+ROOT_PAGE = 4
+UNUSED_PAGE = 6
+# Offset of FIL_PAGE_TYPE, FIL_PAGE_ENCRYPTED, offset of FIL_PAGE_SPACE_ID.
+TYPE, ENCRYPTED, SPACE_ID = 24, 15, 34
+# Dirty pages stay dirty.
+KEEP_DIRTY = ["--innodb-max-dirty-pages-pct=99", "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-idle-flush-pct=0"]
+FILL = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT PRIMARY KEY, a CHAR(100) NOT NULL, b INT NOT NULL);
+INSERT INTO d.t VALUES (1, 'old', 0), (2, 'old', 0), (3, 'old', 0);
+"""
+
+
+def crc32c(content):
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def checksum(page):
+    """InnoDB's crc32 checksum of a page."""
+    return crc32c(page[4:26]) ^ crc32c(page[38:-8])
+
+
+def with_lsn(page, lsn):
+    """An intact page, with this LSN as that of its last change."""
+    assert int.from_bytes(page[:4], "big") == checksum(page)
+    page = page[:LSN] + lsn.to_bytes(8, "big") + page[LSN + 8 :]
+    sum_ = checksum(page).to_bytes(4, "big")
+    return sum_ + page[4:-8] + sum_ + (lsn & 0xFFFFFFFF).to_bytes(4, "big")
+
+
+class Doublewrite(unittest.TestCase):
+    page_bytes = 16384
+
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch(page_bytes=self.page_bytes))
+        self.scratch.initialise(FORK)
+        self.system = self.scratch.data / "ibdata1"
+        self.table = self.scratch.data / "d/t.ibd"
+
+    def read_page(self, path, page_no):
+        with open(path, "rb") as file:
+            file.seek(page_no * self.page_bytes)
+            return file.read(self.page_bytes)
+
+    def write_page(self, path, page_no, page):
+        with open(path, "r+b") as file:
+            file.seek(page_no * self.page_bytes)
+            file.write(page)
+
+    def half_of(self, page):
+        return page[: self.page_bytes // 2] + bytes(self.page_bytes // 2)
+
+    def tear(self, path, page_no):
+        self.write_page(path, page_no, self.half_of(self.read_page(path, page_no)))
+
+    def copy_to_slot(self, slot, page):
+        """Write to a slot of a doublewrite file; -1 is the last."""
+        path = self.scratch.data / f"#ib_{self.page_bytes}_0.dblwr"
+        self.write_page(path, slot % (path.stat().st_size // self.page_bytes), page)
+
+    def does_not_start(self, server):
+        """Returns the error log of the failed start."""
+        begin = self.scratch.log.stat().st_size
+        status = subprocess.run([*self.scratch.options(server), "--skip-stack-trace",
+                                 "--log-error-verbosity=3"], stdin=subprocess.DEVNULL,
+                                check=False, timeout=START_SECONDS).returncode  # fmt: skip
+        self.assertNotEqual(status, 0)
+        return self.scratch.log.read_text(errors="replace")[begin:]
+
+    def assert_restored(self, space, page_no):
+        self.assertIn(f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer",
+                      self.scratch.log.read_text(errors="replace"))  # fmt: skip
+
+    def test_transaction_system(self):
+        """Upstream reads this page before recovery, and ends if it is torn."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(-1, self.read_page(self.system, SYSTEM_PAGE))
+        self.tear(self.system, SYSTEM_PAGE)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+        self.assertIn("page number=5", self.does_not_start(STOCK))
+
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assert_restored(SYSTEM_SPACE, SYSTEM_PAGE)
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+        # After a clean shutdown there is no recovery, and the copy could be older than the page: it is not used.
+        self.tear(self.system, SYSTEM_PAGE)
+        self.does_not_start(FORK)
+        # There is no copy at all.
+        for path in scratch.data.glob("*.dblwr"):
+            path.unlink()
+        self.does_not_start(FORK)
+
+    def test_undo_truncation_log(self):
+        """A power cut while an undo truncation creates its log file, before it begins: upstream ends at each start."""
+        scratch = self.scratch
+        log = scratch.data / "undo_1_trunc.log"
+        log.touch()
+        self.assertIn("undo_1_trunc.log", self.does_not_start(STOCK))
+        log.touch()
+        scratch.start(FORK, "--innodb-read-only")
+        self.assertTrue(log.exists())
+        self.assertEqual(scratch.end(), 0)
+        for length in (0, self.page_bytes - 1):
+            log.write_bytes(bytes(length))
+            scratch.start(FORK)
+            self.assertIn(f"'./undo_1_trunc.log' has only {length} bytes", scratch.log.read_text(errors="replace"))
+            self.assertFalse(log.exists())
+            self.assertEqual(scratch.end(), 0)
+
+        # A complete log, or an empty one and no undo file: the truncation had begun, and recovery makes the tablespace
+        # anew.
+        for length in (self.page_bytes, 0):
+            log.write_bytes(bytes(length))
+            (scratch.data / "undo_001").unlink()
+            scratch.start(FORK)
+            self.assertFalse(log.exists())
+            self.assertTrue((scratch.data / "undo_001").exists())
+            # The data dictionary has the new tablespace.
+            if not (scratch.data / "more.ibu").exists():
+                scratch.sql("CREATE UNDO TABLESPACE more ADD DATAFILE 'more.ibu'")
+            for statement in ("SET INACTIVE", "SET ACTIVE"):
+                scratch.sql(f"ALTER UNDO TABLESPACE innodb_undo_001 {statement}")
+            self.assertEqual(scratch.end(), 0)
+
+    def test_first_page(self):
+        """Upstream scans the file for its tablespace ID, and takes half a page that looks like the begin of an
+        encrypted one for a page of another tablespace. Row data can; a power cut has shown it."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET b = 1")
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(-1, self.read_page(self.table, 0))
+        self.tear(self.table, 0)
+        torn = scratch.path / "torn"
+        shutil.copytree(scratch.data, torn)
+        with open(self.table, "r+b") as file:
+            file.seek(UNUSED_PAGE * self.page_bytes + self.page_bytes // 2)
+            half = bytearray(file.read(64))
+            half[TYPE : TYPE + 2] = ENCRYPTED.to_bytes(2, "big")
+            half[SPACE_ID : SPACE_ID + 4] = bytes.fromhex("7fffffff")
+            file.seek(UNUSED_PAGE * self.page_bytes + self.page_bytes // 2)
+            file.write(half)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+        self.assertIn("space=2147483647, page number=0", self.does_not_start(STOCK))
+
+        shutil.rmtree(scratch.data)
+        shutil.copytree(kept, scratch.data)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assertIn(f"It names tablespace {space}, and the doublewrite", scratch.log.read_text(errors="replace"))
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+        # The torn page names another tablespace.
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        with open(self.table, "r+b") as file:
+            file.seek(SPACE_ID)
+            file.write((space + 1).to_bytes(4, "big"))
+        self.assertNotIn("It names tablespace", self.does_not_start(FORK))
+
+        # All its pages are torn, and the scan finds nothing.
+        shutil.rmtree(scratch.data)
+        torn.rename(scratch.data)
+        for page_no in range(1, self.table.stat().st_size // self.page_bytes):
+            if any(page := self.read_page(self.table, page_no)):
+                self.copy_to_slot(page_no, page)
+                self.tear(self.table, page_no)
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+    def test_first_page_with_a_torn_copy(self):
+        """Upstream restores the newest copy of a file's first page without a check, and ends if the copy is torn."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, *KEEP_DIRTY)
+        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        scratch.sql("UPDATE d.t SET b = 1")
+        scratch.end(signal.SIGKILL)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+
+        def prepare(path, *copies):
+            """Tear a file's first page; write a torn copy of LSN lsn + 1, and the given copies."""
+            shutil.rmtree(scratch.data)
+            shutil.copytree(kept, scratch.data)
+            old = self.read_page(path, 0)
+            self.copy_to_slot(0, self.half_of(with_lsn(old, lsn + 1)))
+            for copy in copies:
+                self.copy_to_slot(-1, copy(old))
+            self.tear(path, 0)
+
+        not_found = "of datafile '{}' could not be found in the doublewrite buffer"
+        # No intact copy, or one from before the checkpoint. The system tablespace's page is restored before the
+        # checkpoint is known: no older copy is used.
+        for path, name, copies in ((self.table, "./d/t.ibd", ()), (self.table, "./d/t.ibd", (lambda old: old,)),
+                                   (self.system, "./ibdata1", ()),
+                                   (self.system, "./ibdata1", (lambda old: with_lsn(old, lsn),))):  # fmt: skip
+            with self.subTest(path=name, copies=len(copies)):
+                prepare(path, *copies)
+                self.assertIn(not_found.format(name), self.does_not_start(FORK))
+
+        # An older copy, but from after the checkpoint: the redo log has all later changes.
+        prepare(self.table, lambda old: with_lsn(old, lsn))
+        self.assertIn("Restoring page", self.does_not_start(STOCK))
+        prepare(self.table, lambda old: with_lsn(old, lsn))
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+        # The system tablespace's copy is from another data directory.
+        prepare(self.system, lambda old: with_lsn(old, lsn + REDO_BYTES))
+        self.assertIn("or of another data directory", self.does_not_start(FORK))
+
+        # The newest copy is intact.
+        prepare(self.system, lambda old: with_lsn(old, lsn + 2))
+        scratch.start(FORK)
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(scratch.end(), 0)
+
+    def test_older_copy(self):
+        """Recovery uses the newest copy of a page, in whichever slot it is."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        old = self.read_page(self.table, ROOT_PAGE)
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET a = 'new'")
+        self.assertEqual(scratch.end(), 0)
+        new = self.read_page(self.table, ROOT_PAGE)
+        # A change after the checkpoint: recovery reads the page, but has no redo of the change before it.
+        scratch.start(FORK)
+        scratch.sql("UPDATE d.t SET b = 1 WHERE id = 1")
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(0, old)
+        self.copy_to_slot(-1, new)
+        self.write_page(self.table, ROOT_PAGE, new)
+        self.tear(self.table, ROOT_PAGE)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assert_restored(space, ROOT_PAGE)
+        self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new1,new0,new0")
+        self.assertEqual(scratch.end(), 0)
+
+        # A copy newer than the redo log is from another data directory. One from before the checkpoint is not used.
+        scratch.start(FORK, *KEEP_DIRTY)
+        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(0, with_lsn(old, lsn + REDO_BYTES))
+        self.write_page(self.table, ROOT_PAGE, new)
+        self.tear(self.table, ROOT_PAGE)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+        self.copy_to_slot(-1, old)
+        scratch.log.unlink()
+        # Upstream's recovery waits for a corrupt page forever.
+        scratch.launch(FORK, "--log-error-verbosity=3")
+        corrupt = f"corruption on disk or a failed file read of page [page id: space={space}, page number={ROOT_PAGE}]"
+        deadline = time.monotonic() + START_SECONDS
+        while not scratch.log.exists() or corrupt not in scratch.log.read_text(errors="replace"):
+            self.assertIsNone(scratch.process.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
+        scratch.end(signal.SIGKILL)
+        self.assertNotIn(f"Recovered page [page id: space={space}, ", scratch.log.read_text(errors="replace"))
+        shutil.rmtree(scratch.data)
+        kept.rename(scratch.data)
+        self.copy_to_slot(-1, with_lsn(new, lsn))
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assertIn("newer than the redo log", scratch.log.read_text(errors="replace"))
+        self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new2,new0,new0")
+        self.assertEqual(scratch.end(), 0)
+
+    def test_torn_copy(self):
+        """The newest copy is torn itself: it was being written when an earlier write tore the page."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        self.assertEqual(scratch.end(), 0)
+        old = self.read_page(self.table, ROOT_PAGE)
+        scratch.start(FORK, *KEEP_DIRTY)
+        # An LSN just before the update, which is after the checkpoint.
+        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        scratch.sql("UPDATE d.t SET a = 'new'")
+        scratch.end(signal.SIGKILL)
+        torn = self.half_of(with_lsn(old, lsn + 1))
+        self.copy_to_slot(0, torn)
+        self.tear(self.table, ROOT_PAGE)
+        kept = scratch.path / "kept"
+        shutil.copytree(scratch.data, kept)
+
+        # A copy from before the checkpoint lacks changes that are not in the redo log.
+        self.copy_to_slot(-1, old)
+        self.assertNotIn("Recovered page [page id: space=" + str(space), self.does_not_start(FORK))
+
+        # An intact copy that is older, or as old.
+        for whole in (lsn, lsn + 1):
+            with self.subTest(whole=whole - lsn):
+                shutil.rmtree(scratch.data)
+                shutil.copytree(kept, scratch.data)
+                scratch.log.unlink()
+                self.copy_to_slot(-1, with_lsn(old, whole))
+                scratch.start(FORK, "--log-error-verbosity=3")
+                self.assert_restored(space, ROOT_PAGE)
+                self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a ORDER BY id) FROM d.t"), "new,new,new")
+                self.assertEqual(scratch.end(), 0)
+
+
+class DoublewriteOfSmallPages(Doublewrite):
+    """Pages below 8 KiB: a copy is shorter than one of a page of 16 KiB."""
+
+    page_bytes = 4096
+    # It needs offset 8 KiB of a page.
+    test_first_page = None

@@ -1,0 +1,152 @@
+"""The disk becomes full while a data file is extended: the statement fails, and the table is intact."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from .scratch import FORK, Scratch
+
+MIB = 1 << 20
+DISK_BYTES = 400 * MIB
+# The headroom: a twentieth of the file system, which is a little smaller than its device.
+KEPT_BYTES = DISK_BYTES // 20 - 2 * MIB
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL) DATA DIRECTORY = '{}';
+INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000));
+"""
+WAITS = """(SELECT COUNT(*) FROM performance_schema.threads
+WHERE processlist_state IN ('Waiting for backup lock', 'Waiting for table metadata lock'))"""
+STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = '{}'"
+
+
+class FullDisk(unittest.TestCase):
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("a mount needs root")
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        image, self.disk = self.scratch.path / "image", self.scratch.path / "disk"
+        with open(image, "wb") as file:
+            file.truncate(DISK_BYTES)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-F", image], check=True)
+        self.disk.mkdir()
+        mount = subprocess.run(["mount", "-o", "loop", image, self.disk], capture_output=True, text=True, check=False)
+        if mount.returncode != 0:
+            self.skipTest(mount.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", self.disk], check=True)
+        self.addCleanup(self.end)
+        self.scratch.initialise(FORK)
+        self.start()
+        self.scratch.sql(SETUP.format(self.disk))
+
+    def start(self, *options):
+        self.scratch.start(FORK, f"--innodb-directories={self.disk}", *options)
+
+    def end(self):
+        """End the server before the disk is unmounted."""
+        if self.scratch.process.poll() is None:
+            self.scratch.end()
+
+    def free(self):
+        found = os.statvfs(self.disk)
+        return found.f_bavail * found.f_frsize
+
+    def fill_up_to(self, left):
+        """Fill the disk up to this number of free bytes."""
+        with open(self.disk / "other", "ab") as file:
+            os.posix_fallocate(file.fileno(), file.tell(), self.free() - left)
+
+    def number(self, text):
+        return int(self.scratch.sql(text))
+
+    def size(self):
+        return self.number("SELECT file_size FROM information_schema.innodb_tablespaces WHERE name = 'd/t'")
+
+    def status(self, name):
+        return self.number(STATUS.format(name))
+
+    def wait_until(self, condition):
+        for _ in range(600):
+            if self.number(f"SELECT {condition}"):
+                return
+            self.scratch.sql("DO SLEEP(0.1)")
+        self.fail(condition)
+
+    def check(self):
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+
+    def test_statement(self):
+        result = self.scratch.client("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 500M")
+        self.assertRegex(result.stderr, r"Tablespace `d/t` needs \d+ bytes more\. The file system has \d+ bytes free\.")
+        before = self.size()
+
+        # There is enough space when the statement checks it, but not when it extends the file.
+        with self.scratch.session() as backup, self.scratch.session() as statement:
+            backup.stdin.write("LOCK INSTANCE FOR BACKUP;\nSELECT 1;\n")
+            backup.stdin.flush()
+            backup.stdout.readline()
+            statement.stdin.write("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M;\n")
+            statement.stdin.close()
+            self.wait_until(WAITS)
+            self.fill_up_to(100 * MIB)
+            backup.stdin.close()
+            self.assertEqual(statement.wait(), 1)
+            backup.wait()
+        after = self.size()
+        self.assertGreater(after, before)
+        self.assertGreaterEqual(self.free(), KEPT_BYTES)
+        self.check()
+        self.assertEqual(self.scratch.end(signal.SIGKILL), -signal.SIGKILL)
+        self.start()
+        self.check()
+        (self.disk / "other").unlink()
+        self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M")
+        self.assertEqual(self.size(), 300 * MIB)
+        self.scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t")
+
+        # Part of the headroom: a warning.
+        size = 300 + (self.free() - DISK_BYTES // 100) // MIB
+        warned = self.scratch.sql(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}M; SHOW WARNINGS")
+        self.assertRegex(warned, r"Warning\t\d+\tThe file system will have \d+ bytes free of \d+")
+        self.check()
+        # The rest of it: an error.
+        result = self.scratch.client(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size + self.free() // MIB}M")
+        self.assertRegex(result.stderr, r"Tablespace `d/t` needs \d+ bytes more")
+        self.assertGreater(self.free(), 0)
+
+    def test_two_statements(self):
+        """There is space for one statement, not for both: the second subtracts what the first still needs."""
+        self.scratch.sql(f"CREATE TABLE d.u (id INT PRIMARY KEY) DATA DIRECTORY = '{self.disk}'")
+        megabytes = int(self.free() * 0.7) // MIB
+        with self.scratch.session() as lock, self.scratch.session() as first:
+            lock.stdin.write("LOCK TABLES d.t READ;\nSELECT 1;\n")
+            lock.stdin.flush()
+            lock.stdout.readline()
+            first.stdin.write(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {megabytes}M;\n")
+            first.stdin.close()
+            self.wait_until(WAITS)
+            second = self.scratch.client(f"ALTER TABLESPACE `d/u` SET EXTENT_SIZE = {megabytes}M")
+            self.assertRegex(second.stderr, r"Other statements have reserved [1-9]\d{7,} of them")
+            lock.stdin.close()
+            self.assertEqual(first.wait(), 0)
+            lock.wait()
+        self.assertEqual(self.size(), megabytes * MIB)
+        self.assertGreaterEqual(self.free(), KEPT_BYTES)
+        # The first statement's reservation is released.
+        second = self.scratch.client(f"ALTER TABLESPACE `d/u` SET EXTENT_SIZE = {megabytes}M")
+        self.assertIn("Other statements have reserved 0 of them", second.stderr)
+        self.scratch.sql("ALTER TABLESPACE `d/u` SET EXTENT_SIZE = 40M")
+
+    def test_ahead(self):
+        """innodb_extend_ahead_pct leaves the headroom free."""
+        left = 60 * MIB
+        self.fill_up_to(left)
+        self.scratch.sql("SET GLOBAL innodb_extend_ahead_pct = 50")
+        for _ in range(3):
+            self.scratch.sql("INSERT INTO d.t (a) SELECT REPEAT('b', 2000000) FROM d.t")
+            self.scratch.sql("DO SLEEP(1.5)")
+        self.wait_until(f"({STATUS.format('Innodb_tablespace_extend_ahead_no_space')}) > 0")
+        self.assertGreater(self.status("Innodb_tablespace_extend_ahead_bytes"), 0)
+        self.assertGreater(self.free(), DISK_BYTES * 0.05 - 4 * MIB)
+        self.check()

@@ -1,0 +1,159 @@
+"""A slow device: the stall counters count the waits that it causes, and no others."""
+
+import contextlib
+import functools
+import re
+import unittest
+
+from spillway.block_throttle import Limits, throttled
+from spillway.common import Skip
+
+from . import scratch
+from .scratch import FORK, Scratch
+
+CONNECTIONS = 8
+LOAD_SECONDS = 120
+wait_until = functools.partial(scratch.wait_until, seconds=LOAD_SECONDS)
+# So slow that a redo log of 8M is full at once on any machine.
+LIMITS = Limits(write_iops=200, write_bytes_per_s=4 << 20)
+OPTIONS = (
+    "--innodb-redo-log-capacity=8M",
+    "--innodb-buffer-pool-size=1G",
+    "--innodb-buffer-pool-instances=2",
+    "--innodb-page-cleaners=2",
+    "--innodb-log-buffer-size=64M",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--skip-log-bin",
+    "--innodb-stall-log-threshold-ms=100",
+    "--innodb-monitor-enable=dblwr_flush_wait_events",
+)
+# Upstream's metric counts waits until a doublewrite batch is written to the data files. Until these are synced, the
+# next batch waits for the segment.
+BATCH_WAITS = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'dblwr_flush_wait_events'"
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id BIGINT PRIMARY KEY, a VARCHAR(4000) NOT NULL) CHARSET latin1 AUTOEXTEND_SIZE = 64M;
+DELIMITER |
+CREATE PROCEDURE d.fill() BEGIN
+  WHILE IS_USED_LOCK('go') IS NOT NULL DO
+    INSERT INTO d.t VALUES (FLOOR(RAND() * 1e9) * 1e9 + FLOOR(RAND() * 1e9), REPEAT('a', 3000));
+  END WHILE;
+END|
+"""
+
+
+class SlowDevice(unittest.TestCase):
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        self.scratch.initialise(FORK)
+
+    def stalls(self):
+        """Some of the stall counters: {(kind, figure): value}."""
+        found = {}
+        for line in self.scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb\\_stall\\_%'").splitlines():
+            name, value = line.split("\t")
+            for figure in ("count", "waiting", "over_10ms", "over_100ms"):
+                if name.endswith(f"_{figure}"):
+                    found[name.removeprefix("Innodb_stall_").removesuffix(f"_{figure}"), figure] = int(value)
+        return found
+
+    def waiting(self):
+        """Threads that wait now, of all kinds of stalls."""
+        return sum(value for (_, figure), value in self.stalls().items() if figure == "waiting")
+
+    def segment_waits(self):
+        """Waits for a segment of the doublewrite buffer: all its waits less those for a batch, which are read later."""
+        return self.stalls()["doublewrite", "count"] - int(self.scratch.sql(BATCH_WAITS))
+
+    def segment_waits_from_now(self):
+        """A condition: there have been such waits. One that begins between the two reads can count once too often."""
+        before = self.segment_waits()
+        return lambda: self.segment_waits() > before + 1
+
+    @contextlib.contextmanager
+    def load(self):
+        """CONNECTIONS clients insert rows as fast as they can."""
+        clients = [self.scratch.session() for _ in range(1 + CONNECTIONS)]
+        clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
+        clients[0].stdin.flush()
+        self.assertEqual(clients[0].stdout.readline(), "1\n")
+        for client in clients[1:]:
+            client.stdin.write("CALL d.fill();\n")
+            client.stdin.flush()
+        try:
+            yield
+        finally:
+            for client in clients:
+                client.communicate(timeout=LOAD_SECONDS)
+        for client in clients:
+            self.assertEqual(client.returncode, 0)
+
+    def test_who_waits(self):
+        self.scratch.start(FORK, *OPTIONS)
+        self.scratch.sql(SETUP)
+        before = self.stalls()
+        try:
+            with throttled(self.scratch.process.pid, self.scratch.path, LIMITS), self.load():
+                for figure in (("redo_space", "over_100ms"), ("doublewrite", "over_10ms")):
+                    wait_until(lambda figure=figure: self.stalls()[figure] > before[figure], figure)
+                for mode in ("ON", "DETECT_ONLY"):
+                    self.scratch.sql(f"SET GLOBAL innodb_doublewrite = {mode}")
+                    wait_until(self.segment_waits_from_now(), f"segments, innodb_doublewrite = {mode}")
+        except Skip as skip:
+            self.skipTest(str(skip))
+        after = self.stalls()
+        for kind in ("log_buffer", "free_page", "aio_read"):
+            self.assertEqual(after[kind, "count"], before[kind, "count"], kind)
+        wait_until(lambda: self.waiting() == 0, "a stall goes on")
+        # The message comes within 10 s if there was one before.
+        message = re.compile(r"\[Warning\].* Waits for space in the redo log, longer than \S+: \d+ since the last ")
+        wait_until(lambda: message.search(self.scratch.log.read_text()), "no message in the error log")
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
+        self.assertEqual(self.scratch.end(), 0)
+
+    def counter(self, name):
+        return int(self.scratch.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])
+
+    def test_an_episode_of_sync_flushing_begins_with_its_first_pass(self):
+        self.scratch.start(FORK, *OPTIONS, "--innodb-flush-sync=OFF", "--innodb-adaptive-flushing=OFF",
+                           "--innodb-max-dirty-pages-pct-lwm=0")  # fmt: skip
+        self.scratch.sql(SETUP)
+        try:
+            with throttled(self.scratch.process.pid, self.scratch.path, LIMITS), self.load():
+                wait_until(lambda: self.stalls()["redo_space", "waiting"] > 0, "redo space has not run out")
+                self.assertEqual(self.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
+                self.scratch.sql("SET GLOBAL innodb_flush_sync = ON")
+                wait_until(lambda: self.stalls()["sync_flush", "waiting"] > 0, "no episode")
+                self.assertEqual(self.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
+        except Skip as skip:
+            self.skipTest(str(skip))
+        wait_until(lambda: self.waiting() == 0, "the episode goes on")
+        self.assertEqual(self.scratch.end(), 0)
+
+    def test_an_idle_server_flushes_what_the_device_carries(self):
+        options = [option for option in OPTIONS if "redo-log-capacity" not in option]
+        self.scratch.start(FORK, *options, "--innodb-redo-log-capacity=256M", "--innodb-ahead-flushing=ON",
+                           "--innodb-ahead-flushing-device=LATENCY", "--innodb-ahead-flushing-age-pct=5",
+                           "--innodb-adaptive-flushing=OFF", "--innodb-max-dirty-pages-pct-lwm=0")  # fmt: skip
+        self.scratch.sql(SETUP)
+        try:
+            with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
+                with self.load():
+                    # About half of the 200 I/Os a second write pages to data files; measurements scatter.
+                    wait_until(lambda: 50 <= self.counter("Innodb_ahead_flush_measured_capacity") <= 300,
+                                    "not measured")  # fmt: skip
+                    # From now on no rule flushes pages, until 10 s of the device's write capacity are dirty.
+                    self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
+                    carried = self.counter("Innodb_ahead_flush_measured_capacity")
+                    wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * carried, "not dirty")
+                before = self.counter("Innodb_buffer_pool_flush_idle_pages")
+                wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
+                flushed = self.counter("Innodb_buffer_pool_flush_idle_pages") - before
+                self.assertLessEqual(flushed, 2 * max(carried, self.counter("Innodb_ahead_flush_measured_capacity")))
+            # Without the throttle the server measures a higher capacity.
+            carried = self.counter("Innodb_ahead_flush_measured_capacity")
+            wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * carried, "not learned")
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
+        self.assertEqual(self.scratch.end(), 0)

@@ -1,0 +1,1 @@
+"""What the tools, the benchmarks, the power cuts and the tests share."""
