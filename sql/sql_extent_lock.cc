@@ -48,15 +48,15 @@ bool is_searchable(const char *name) {
   return length > 0 &&
          charset->cset->numchars(charset, name, name + length) <=
              NAME_MAX_CHARS &&
-         (name[length - 1] != ' ' || extend_is_known(name));
+         (name[length - 1] != ' ' || extend_name_exists(name));
 }
 
 MDL_request request(MDL_key::enum_mdl_namespace key, const char *schema,
                     const char *name, enum_mdl_type type,
                     enum_mdl_duration duration = MDL_TRANSACTION) {
-  MDL_request made;
-  MDL_REQUEST_INIT(&made, key, schema, name, type, duration);
-  return made;
+  MDL_request result;
+  MDL_REQUEST_INIT(&result, key, schema, name, type, duration);
+  return result;
 }
 
 /**
@@ -205,7 +205,7 @@ Lock_result find_entry(THD *thd, Extent_tablespace *found) {
     return Lock_result::MISSING;
   }
   const Lock_result status = read_entry(*entry, &found->space_id);
-  found->opened_as = extend_name(found->space_id);
+  found->innodb_name = extend_name(found->space_id);
   /* Names of general tablespaces have no slash. */
   if (status != Lock_result::DONE ||
       found->name.find('/') == std::string::npos) {
@@ -295,7 +295,7 @@ Lock_result Extent_step_locks::acquire(const Extent_tablespace &tablespace,
   if (acquire_together(m_thd, requests, timeout_s)) {
     return Lock_result::FAILED;
   }
-  return extend_is_called(tablespace.space_id, tablespace.opened_as.c_str()) &&
+  return extend_has_name(tablespace.space_id, tablespace.innodb_name.c_str()) &&
                  is_owner(m_thd, tablespace)
              ? Lock_result::DONE
              : Lock_result::CHANGED;

@@ -31,7 +31,7 @@ struct Extent_tablespace {
   uint32_t space_id{0};
 
   /** Its name in InnoDB; empty if its file has not been opened. */
-  std::string opened_as;
+  std::string innodb_name;
 
   /** The table that the tablespace, or its full-text index, belongs to; empty
   for a general tablespace. */

@@ -56,13 +56,13 @@ void register_stage() {
 
 /** Max number of look-ups of the tablespace, while other statements drop,
 truncate, rebuild or rename it. */
-constexpr int LOOK_UPS_MAX = 10;
+constexpr int LOOKUP_ATTEMPTS_MAX = 10;
 
 class Sql_cmd_set_extent_size : public Sql_cmd {
  public:
-  Sql_cmd_set_extent_size(const LEX_STRING &name, ulonglong asked,
+  Sql_cmd_set_extent_size(const LEX_STRING &name, ulonglong requested,
                           bool is_pages)
-      : m_name(name), m_asked(asked), m_is_pages(is_pages) {}
+      : m_name(name), m_requested(requested), m_is_pages(is_pages) {}
 
   enum_sql_command sql_command_code() const override {
     return SQLCOM_ALTER_TABLESPACE;
@@ -78,14 +78,14 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
   bool grow(THD *thd, const Extent_tablespace &tablespace,
             const Extend_space &space, const Extend_target &target) const;
   bool extend(THD *thd, const Extent_tablespace &tablespace,
-              const Extend_space &space, const Extend_room &room,
+              const Extend_space &space, const Extend_disk_space &disk_space,
               Extend_reservation *reservation, uint64_t target,
               uint64_t *size) const;
 
-  bool gone(const Extend_space &space, uint64_t size) const;
+  bool report_gone(const Extend_space &space, uint64_t size) const;
 
   const LEX_STRING m_name;
-  const ulonglong m_asked;
+  const ulonglong m_requested;
   const bool m_is_pages;
 };
 
@@ -136,7 +136,7 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
         "Tablespace `%s`: EXTENT_SIZE = %llu has no unit and counts pages. The"
         " file grows to %llu bytes (%llu MiB). A number with K, M, G or T"
         " counts bytes",
-        m_name.str, m_asked, ulonglong{target.bytes},
+        m_name.str, m_requested, ulonglong{target.bytes},
         ulonglong{target.bytes >> 20});
   }
   if (const char *const warning = extend_sync_warning()) {
@@ -151,36 +151,38 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   }
   auto disk = extend_disk(tablespace.space_id);
   if (!disk) {
-    return gone(space, space.size);
+    return report_gone(space, space.size);
   }
   Extend_reservation reservation{disk->id, target.needed};
   disk = extend_disk(tablespace.space_id);
   if (!disk) {
-    return gone(space, space.size);
+    return report_gone(space, space.size);
   }
-  const Extend_room room = decide_extend_room({.disk_free = disk->free,
-                                               .disk_bytes = disk->size,
-                                               .reserved = disk->reserved});
-  if (!room.is_enough) {
+  const Extend_disk_space disk_space =
+      decide_extend_disk_space({.disk_free = disk->free,
+                                .disk_bytes = disk->size,
+                                .reserved = disk->reserved});
+  if (!disk_space.is_enough) {
     my_printf_error(
         ER_RECORD_FILE_FULL,
         "Tablespace `%s` needs %llu bytes more. The file system has %llu bytes"
         " free. Other statements have reserved %llu of them, and at least %llu"
         " stay free",
         MYF(0), m_name.str, ulonglong{target.needed}, ulonglong{disk->free},
-        ulonglong{disk->reserved - target.needed}, ulonglong{room.kept});
+        ulonglong{disk->reserved - target.needed},
+        ulonglong{disk_space.free_min});
     return true;
   }
-  if (room.is_little_left) {
+  if (disk_space.uses_headroom) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                         "The file system will have %llu bytes free of %llu. A "
                         "server that cannot"
                         " write its logs stops",
-                        ulonglong{room.left}, ulonglong{disk->size});
+                        ulonglong{disk_space.left}, ulonglong{disk->size});
   }
   uint64_t size = space.size;
-  const bool is_failed =
-      extend(thd, tablespace, space, room, &reservation, target.bytes, &size);
+  const bool is_failed = extend(thd, tablespace, space, disk_space,
+                                &reservation, target.bytes, &size);
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
                       "Tablespace `%s` had %llu pages, %llu bytes, and has"
                       " %llu pages, %llu bytes now",
@@ -190,8 +192,8 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   return is_failed;
 }
 
-bool Sql_cmd_set_extent_size::gone(const Extend_space &space,
-                                   uint64_t size) const {
+bool Sql_cmd_set_extent_size::report_gone(const Extend_space &space,
+                                          uint64_t size) const {
   my_printf_error(ER_TABLESPACE_MISSING,
                   "Tablespace `%s` was dropped, truncated, rebuilt, renamed or"
                   " discarded when it had %llu pages, %llu bytes",
@@ -202,7 +204,7 @@ bool Sql_cmd_set_extent_size::gone(const Extend_space &space,
 
 bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
                                       Extend_space *space) const {
-  for (int n = 0; n < LOOK_UPS_MAX; ++n) {
+  for (int n = 0; n < LOOKUP_ATTEMPTS_MAX; ++n) {
     if (find(thd, tablespace)) {
       return true;
     }
@@ -228,7 +230,7 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
         break;
     }
     /* No other statement drops or renames it during find(). */
-    if (tablespace->opened_as.empty()) {
+    if (tablespace->innodb_name.empty()) {
       my_printf_error(
           ER_TABLESPACE_MISSING,
           "Tablespace `%s`: the file is missing or not open. With"
@@ -241,7 +243,7 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
   my_printf_error(ER_TABLESPACE_MISSING,
                   "Tablespace `%s` was dropped, truncated, rebuilt or renamed"
                   " by other statements during %d attempts. Try again",
-                  MYF(0), m_name.str, LOOK_UPS_MAX);
+                  MYF(0), m_name.str, LOOKUP_ATTEMPTS_MAX);
   return true;
 }
 
@@ -272,7 +274,7 @@ bool Sql_cmd_set_extent_size::find(THD *thd,
 
 bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
                                      Extend_target *target) const {
-  *target = decide_extend_target({.asked = m_asked,
+  *target = decide_extend_target({.requested = m_requested,
                                   .is_pages = m_is_pages,
                                   .page_bytes = space.page_bytes,
                                   .extent_bytes = space.extent_bytes,
@@ -301,7 +303,7 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
 bool Sql_cmd_set_extent_size::extend(THD *thd,
                                      const Extent_tablespace &tablespace,
                                      const Extend_space &space,
-                                     const Extend_room &room,
+                                     const Extend_disk_space &disk_space,
                                      Extend_reservation *reservation,
                                      uint64_t target, uint64_t *size) const {
   register_stage();
@@ -310,7 +312,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
     return ulonglong{bytes / space.page_bytes};
   };
   Extend_pace pace{space.extent_bytes};
-  Extend_pause rest;
+  Extend_pause pause;
   double step_s = 0.0;
   while (*size < target) {
     if (thd->killed != THD::NOT_KILLED) {
@@ -329,14 +331,14 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       const uint64_t next = pace.next(before, target);
       const auto disk = extend_disk(tablespace.space_id);
       if (lock == Lock_result::DONE && disk &&
-          !extend_may_step(room, next - before, disk->free)) {
+          !extend_may_step(disk_space, next - before, disk->free)) {
         my_printf_error(
             ER_RECORD_FILE_FULL,
             "Tablespace `%s` has %llu pages, %llu bytes, and is not extended"
             " further. The file system has %llu bytes free, and %llu stay free"
             " for logs and temporary files",
             MYF(0), m_name.str, pages(*size), ulonglong{*size},
-            ulonglong{disk->free}, ulonglong{room.kept});
+            ulonglong{disk->free}, ulonglong{disk_space.free_min});
         return true;
       }
       const auto begin = std::chrono::steady_clock::now();
@@ -348,7 +350,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begin;
       if (status == Extend_status::GONE) {
-        return gone(space, *size);
+        return report_gone(space, *size);
       }
       if (status == Extend_status::SHRUNK) {
         my_printf_error(ER_TABLESPACE_MISSING,
@@ -365,7 +367,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
         return true;
       }
       step_s = took.count();
-      pace.took(*size - before, step_s);
+      pace.record_step(*size - before, step_s);
     }
     if (reservation != nullptr) {
       reservation->set(target - std::min(*size, target));
@@ -378,17 +380,17 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
                                    pages(std::min(*size, target) - space.size));
     DEBUG_SYNC(thd, "spw_extent_size_step");
     if (*size < target) {
-      rest.after(step_s,
-                 [thd] { return thd->killed.load() != THD::NOT_KILLED; });
+      pause.after(step_s,
+                  [thd] { return thd->killed.load() != THD::NOT_KILLED; });
     }
   }
   return false;
 }
 
-bool make_command(THD *thd, const LEX_STRING &name, ulonglong asked,
+bool make_command(THD *thd, const LEX_STRING &name, ulonglong requested,
                   bool is_pages) {
   auto *const command =
-      new (thd->mem_root) Sql_cmd_set_extent_size{name, asked, is_pages};
+      new (thd->mem_root) Sql_cmd_set_extent_size{name, requested, is_pages};
   thd->lex->m_sql_cmd = command;
   thd->lex->sql_command = SQLCOM_ALTER_TABLESPACE;
   return command == nullptr;

@@ -26,21 +26,21 @@ struct Case {
 };
 
 TEST(Aio_depth, Cases) {
-  constexpr auto AS_ASKED = Aio_depth_reason::AS_ASKED;
+  constexpr auto AS_REQUESTED = Aio_depth_reason::AS_REQUESTED;
   constexpr auto LOWERED = Aio_depth_reason::LOWERED_TO_FIT;
-  constexpr auto NO_ROOM = Aio_depth_reason::NO_ROOM;
+  constexpr auto LIMIT_REACHED = Aio_depth_reason::LIMIT_REACHED;
 
   const Case cases[] = {
-      {"default", {256, 9, 65536, 0}, 256, AS_ASKED},
-      {"exactly enough", {4096, 16, 65536, 0}, 4096, AS_ASKED},
+      {"default", {256, 9, 65536, 0}, 256, AS_REQUESTED},
+      {"exactly enough", {4096, 16, 65536, 0}, 4096, AS_REQUESTED},
       {"one context too many", {4096, 17, 65536, 0}, 3840, LOWERED},
       {"largest of all", {4096, 129, 65536, 0}, 480, LOWERED},
       {"others use some", {1024, 9, 65536, 60000}, 608, LOWERED},
       {"smallest that fits", {4096, 129, 129 * 32, 0}, 32, LOWERED},
-      {"smallest does not fit", {4096, 129, 129 * 32 - 1, 0}, 0, NO_ROOM},
-      {"nothing left", {32, 3, 65536, 65536}, 0, NO_ROOM},
-      {"limit lowered below use", {32, 3, 100, 65536}, 0, NO_ROOM},
-      {"no limit", {4096, 129, UINT64_MAX, 0}, 4096, AS_ASKED},
+      {"smallest does not fit", {4096, 129, 129 * 32 - 1, 0}, 0, LIMIT_REACHED},
+      {"nothing left", {32, 3, 65536, 65536}, 0, LIMIT_REACHED},
+      {"limit lowered below use", {32, 3, 100, 65536}, 0, LIMIT_REACHED},
+      {"no limit", {4096, 129, UINT64_MAX, 0}, 4096, AS_REQUESTED},
   };
 
   for (const Case &c : cases) {
@@ -48,7 +48,7 @@ TEST(Aio_depth, Cases) {
     const auto output = decide_aio_depth(c.input);
     EXPECT_EQ(c.depth, output.depth);
     EXPECT_EQ(c.reason, output.reason);
-    EXPECT_EQ(c.input.asked * c.input.n_contexts, output.needed);
+    EXPECT_EQ(c.input.requested * c.input.n_contexts, output.needed);
   }
 }
 
@@ -59,7 +59,7 @@ TEST(Aio_depth, IsTheLargestThatFits) {
 
   for (int i = 0; i < 100000; ++i) {
     Aio_depth_input input;
-    input.asked = 32 * (1 + random() % 128);
+    input.requested = 32 * (1 + random() % 128);
     input.n_contexts = 2 + random() % 128;
     input.system_limit = random() % 1200000;
     input.system_used = random() % 1200000;
@@ -69,15 +69,16 @@ TEST(Aio_depth, IsTheLargestThatFits) {
         input.system_limit - std::min(input.system_limit, input.system_used);
 
     ASSERT_EQ(0U, output.depth % spw::AIO_DEPTH_STEP);
-    ASSERT_LE(output.depth, input.asked);
+    ASSERT_LE(output.depth, input.requested);
     ASSERT_LE(output.depth * input.n_contexts, available);
-    if (output.depth != input.asked) {
+    if (output.depth != input.requested) {
       ASSERT_GT((output.depth + spw::AIO_DEPTH_STEP) * input.n_contexts,
                 available);
     }
-    ASSERT_EQ(output.depth == 0, output.reason == Aio_depth_reason::NO_ROOM);
-    ASSERT_EQ(output.depth == input.asked,
-              output.reason == Aio_depth_reason::AS_ASKED);
+    ASSERT_EQ(output.depth == 0,
+              output.reason == Aio_depth_reason::LIMIT_REACHED);
+    ASSERT_EQ(output.depth == input.requested,
+              output.reason == Aio_depth_reason::AS_REQUESTED);
   }
 }
 

@@ -22,12 +22,12 @@ using spw::Aio_slots;
 TEST(Aio_slots, OneAtATimeStaysWithOneThread) {
   Aio_slots slots(4, 8);
   const uint32_t first = slots.take();
-  slots.give(first);
+  slots.release(first);
 
   for (int i = 0; i < 100; ++i) {
     const uint32_t slot = slots.take();
     EXPECT_EQ(first, slot);
-    slots.give(slot);
+    slots.release(slot);
   }
 }
 
@@ -54,8 +54,8 @@ TEST(Aio_slots, FullThreadIsPassedOver) {
   EXPECT_EQ((std::vector<uint32_t>{0, 1, 2, 3, 4, 5}), taken);
   EXPECT_FALSE(slots.has_free());
 
-  slots.give(5);
-  slots.give(1);
+  slots.release(5);
+  slots.release(1);
   EXPECT_EQ(1U, slots.take());
   EXPECT_EQ(5U, slots.take());
 }
@@ -72,7 +72,7 @@ TEST(Aio_slots, TouchesNoMoreSlotsThanAreInFlight) {
       in_flight.push_back(slots.take());
       touched.insert(in_flight.back());
       if (in_flight.size() > 128) {
-        slots.give(in_flight.front());
+        slots.release(in_flight.front());
         in_flight.pop_front();
       }
     }
@@ -118,7 +118,7 @@ TEST(Aio_slots, RandomUse) {
           taken.push_back(slot);
         } else {
           const size_t at = random() % taken.size();
-          slots.give(taken[at]);
+          slots.release(taken[at]);
           is_taken[taken[at]] = false;
           taken[at] = taken.back();
           taken.pop_back();

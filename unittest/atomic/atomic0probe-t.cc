@@ -76,13 +76,13 @@ class AtomicProbe : public testing::Test {
     std::ofstream(m_folder / "mountinfo") << text;
   }
 
-  Storage_capabilities find(int flags = O_RDWR) {
-    Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_capabilities detect(int flags = O_RDWR) {
+    Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
     const int file = open(m_path.c_str(), flags);
     EXPECT_GE(file, 0);
-    const auto found = prober.find(file, m_path, PAGE_BYTES);
+    const auto storage = probe.detect(file, m_path, PAGE_BYTES);
     close(file);
-    return found;
+    return storage;
   }
 
   fs::path m_folder;
@@ -94,14 +94,14 @@ class AtomicProbe : public testing::Test {
 };
 
 TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
-  const auto found = find();
-  EXPECT_FALSE(found.is_direct);
-  EXPECT_FALSE(found.ioctl_succeeds);
-  EXPECT_EQ(found.device_max_bytes, 0u);
-  EXPECT_EQ(found.sector_bytes, 0u);
-  EXPECT_EQ(found.file_system_bytes, 0u);
+  const auto storage = detect();
+  EXPECT_FALSE(storage.is_direct);
+  EXPECT_FALSE(storage.ioctl_succeeds);
+  EXPECT_EQ(storage.device_max_bytes, 0u);
+  EXPECT_EQ(storage.sector_bytes, 0u);
+  EXPECT_EQ(storage.file_system_bytes, 0u);
   /* RWF_ATOMIC is tried only if the units hold a page. */
-  EXPECT_TRUE(found.rwf_error == 0 || units_hold_page(found, PAGE_BYTES));
+  EXPECT_TRUE(storage.rwf_error == 0 || units_hold_page(storage, PAGE_BYTES));
 }
 
 TEST_F(AtomicProbe, DirectIoIsSeen) {
@@ -110,7 +110,7 @@ TEST_F(AtomicProbe, DirectIoIsSeen) {
     GTEST_SKIP() << "needs direct I/O";
   }
   close(file);
-  EXPECT_TRUE(find(O_RDWR | O_DIRECT).is_direct);
+  EXPECT_TRUE(detect(O_RDWR | O_DIRECT).is_direct);
 }
 
 TEST_F(AtomicProbe, TheQueueOfADisk) {
@@ -119,9 +119,9 @@ TEST_F(AtomicProbe, TheQueueOfADisk) {
   }
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   queue(m_device, "logical_block_size", "4096");
-  const auto found = find();
-  EXPECT_EQ(found.device_max_bytes, 65536u);
-  EXPECT_EQ(found.sector_bytes, 4096u);
+  const auto storage = detect();
+  EXPECT_EQ(storage.device_max_bytes, 65536u);
+  EXPECT_EQ(storage.sector_bytes, 4096u);
 }
 
 TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
@@ -137,7 +137,7 @@ TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
       << "512\n";
   fs::create_directory_symlink(fs::absolute(m_folder / "sys/devices/disk/part"),
                                m_folder / "sys/dev/block" / m_device);
-  EXPECT_EQ(find().sector_bytes, 512u);
+  EXPECT_EQ(detect().sector_bytes, 512u);
 }
 
 TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
@@ -147,21 +147,21 @@ TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
   queue(m_device, "logical_block_size", "4096");
   queue("250:7", "logical_block_size", "4096");
   queue("250:8", "logical_block_size", "4096");
-  EXPECT_EQ(find().sector_bytes, 4096u);
+  EXPECT_EQ(detect().sector_bytes, 4096u);
   const fs::path slaves = m_folder / "sys/dev/block" / m_device / "slaves";
   for (const std::string minor : {"7", "8"}) {
     fs::create_directories(slaves / minor);
     std::ofstream(slaves / minor / "dev") << "250:" << minor << "\n";
   }
-  EXPECT_EQ(find().sector_bytes, 4096u);
+  EXPECT_EQ(detect().sector_bytes, 4096u);
   queue("250:8", "dax", "1");
-  EXPECT_EQ(find().sector_bytes, 0u);
+  EXPECT_EQ(detect().sector_bytes, 0u);
   queue("250:8", "dax", "0");
   queue("250:8", "logical_block_size", "512");
-  EXPECT_EQ(find().sector_bytes, 512u);
+  EXPECT_EQ(detect().sector_bytes, 512u);
   /* One device below is unknown. */
   fs::remove(slaves / "8/dev");
-  EXPECT_EQ(find().sector_bytes, 0u);
+  EXPECT_EQ(detect().sector_bytes, 0u);
 }
 
 TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
@@ -172,10 +172,10 @@ TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
   queue(std::to_string(major(status.st_dev)) + ":" +
             std::to_string(minor(status.st_dev)),
         "logical_block_size", "4096");
-  Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
-  const auto found = prober.find(file, m_path, PAGE_BYTES);
-  EXPECT_EQ(found.sector_bytes, 0u);
-  EXPECT_FALSE(found.sector_is_trusted);
+  Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
+  const auto storage = probe.detect(file, m_path, PAGE_BYTES);
+  EXPECT_EQ(storage.sector_bytes, 0u);
+  EXPECT_FALSE(storage.sector_is_trusted);
   close(file);
 }
 
@@ -188,15 +188,15 @@ TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
   fs::create_directories(slave);
   std::ofstream(slave / "dev") << "250:7\n";
   queue(m_device, "logical_block_size", "4096");
-  EXPECT_EQ(find().sector_bytes, 4096u);
+  EXPECT_EQ(detect().sector_bytes, 4096u);
   const fs::path loop = m_folder / "sys/dev/block/250:7/loop";
   fs::create_directories(loop);
   std::ofstream(loop / "offset") << "0\n";
   std::ofstream(loop / "backing_file") << m_folder.string() << "/nowhere\n";
-  EXPECT_EQ(find().sector_bytes, 0u);
+  EXPECT_EQ(detect().sector_bytes, 0u);
   /* The scan ends also if devices form a cycle. */
   std::ofstream(loop / "backing_file") << m_path.string() << "\n";
-  EXPECT_EQ(find().sector_bytes, 0u);
+  EXPECT_EQ(detect().sector_bytes, 0u);
 }
 
 TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
@@ -213,24 +213,24 @@ TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
   const fs::path loop = m_folder / "sys/dev/block" / m_device / "loop";
   fs::create_directories(loop);
   std::ofstream(loop / "backing_file") << "/proc/version\n";
-  EXPECT_EQ(find().sector_bytes, 0u);
+  EXPECT_EQ(detect().sector_bytes, 0u);
   std::ofstream(loop / "offset") << "8192\n";
-  EXPECT_EQ(find().sector_bytes, 4096u);
+  EXPECT_EQ(detect().sector_bytes, 4096u);
   std::ofstream(loop / "offset") << "512\n";
-  EXPECT_EQ(find().sector_bytes, 0u);
+  EXPECT_EQ(detect().sector_bytes, 0u);
 }
 
 TEST_F(AtomicProbe, APartitionBeginsWhereAPageWould) {
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   std::ofstream(m_folder / "sys/dev/block" / m_device / "start") << "2048\n";
-  EXPECT_EQ(find().device_max_bytes, 65536u);
+  EXPECT_EQ(detect().device_max_bytes, 65536u);
   std::ofstream(m_folder / "sys/dev/block" / m_device / "start") << "63\n";
-  EXPECT_EQ(find().device_max_bytes, 0u);
+  EXPECT_EQ(detect().device_max_bytes, 0u);
 }
 
 TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
   queue(m_device, "atomic_write_unit_max_bytes", "many");
-  EXPECT_EQ(find().device_max_bytes, 0u);
+  EXPECT_EQ(detect().device_max_bytes, 0u);
 }
 
 TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
@@ -242,11 +242,11 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
         "virtual/block/md0"}) {
     named(m_device, name);
     queue(m_device, "logical_block_size", "16384");
-    EXPECT_TRUE(find().sector_is_trusted) << name;
+    EXPECT_TRUE(detect().sector_is_trusted) << name;
   }
   named(m_device, "virtual/block/dm-0");
   queue(m_device, "logical_block_size", "16384");
-  EXPECT_FALSE(find().sector_is_trusted);
+  EXPECT_FALSE(detect().sector_is_trusted);
   const fs::path uuid = m_folder / "sys/dev/block" / m_device / "dm/uuid";
   fs::create_directories(uuid.parent_path());
   for (const auto &[text, is_trusted] : {std::pair{"LVM-Rb3c", true},
@@ -256,14 +256,14 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
                                          {"INTEGRITY-data", false},
                                          {"", false}}) {
     std::ofstream(uuid) << text << "\n";
-    EXPECT_EQ(find().sector_is_trusted, is_trusted) << text;
+    EXPECT_EQ(detect().sector_is_trusted, is_trusted) << text;
   }
   std::ofstream(uuid) << "LVM-Rb3c\n";
   for (const auto &[text, is_trusted] : {std::pair{"vg-data_rimage_0", true},
                                          {"vg-data_rimage_0_iorig", false},
                                          {"vg-data_rimage_0_imeta", false}}) {
     std::ofstream(uuid.parent_path() / "name") << text << "\n";
-    EXPECT_EQ(find().sector_is_trusted, is_trusted) << text;
+    EXPECT_EQ(detect().sector_is_trusted, is_trusted) << text;
   }
   fs::remove(uuid.parent_path() / "name");
   for (const std::string name :
@@ -276,8 +276,8 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
         "virtual/nvme-subsystem/nvme-subsys1/nvme1n1"}) {
     named(m_device, name);
     queue(m_device, "logical_block_size", "16384");
-    EXPECT_EQ(find().sector_bytes, 16384u) << name;
-    EXPECT_FALSE(find().sector_is_trusted) << name;
+    EXPECT_EQ(detect().sector_bytes, 16384u) << name;
+    EXPECT_FALSE(detect().sector_is_trusted) << name;
   }
 
   named(m_device, "virtual/block/loop0");
@@ -289,19 +289,19 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   std::ofstream(loop / "offset") << "0\n";
   std::ofstream(loop / "dio") << "1\n";
   std::ofstream(loop / "backing_file") << "/proc/version\n";
-  EXPECT_EQ(find().sector_bytes, 16384u);
-  EXPECT_FALSE(find().sector_is_trusted);
+  EXPECT_EQ(detect().sector_bytes, 16384u);
+  EXPECT_FALSE(detect().sector_is_trusted);
   fs::remove(loop / "backing_file");
   std::ofstream(loop / "dio") << "0\n";
-  EXPECT_FALSE(find().sector_is_trusted);
+  EXPECT_FALSE(detect().sector_is_trusted);
   std::ofstream(loop / "dio") << "1\n";
-  EXPECT_TRUE(find().sector_is_trusted);
+  EXPECT_TRUE(detect().sector_is_trusted);
 
   /* A partition is trusted like its disk. */
   named(m_device, "pci0000:00/nvme/nvme0/nvme0n1/nvme0n1p1");
   queue(m_device, "logical_block_size", "16384");
   std::ofstream(m_folder / "sys/dev/block" / m_device / "partition") << "1\n";
-  EXPECT_TRUE(find().sector_is_trusted);
+  EXPECT_TRUE(detect().sector_is_trusted);
 
   /* With multipath every path has to be on PCI. */
   const fs::path paths = m_folder / "sys/devices/virtual/nvme-subsystem/n";
@@ -311,9 +311,9 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   }
   named(m_device, "virtual/nvme-subsystem/n/nvme0n1");
   queue(m_device, "logical_block_size", "16384");
-  EXPECT_TRUE(find().sector_is_trusted);
+  EXPECT_TRUE(detect().sector_is_trusted);
   std::ofstream(paths / "nvme1/transport") << "tcp\n";
-  EXPECT_FALSE(find().sector_is_trusted);
+  EXPECT_FALSE(detect().sector_is_trusted);
   std::ofstream(paths / "nvme1/transport") << "pcie\n";
 
   /* A device below is not trusted. */
@@ -322,37 +322,37 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   const fs::path slave = m_folder / "sys/dev/block" / m_device / "slaves/7";
   fs::create_directories(slave);
   std::ofstream(slave / "dev") << "250:7\n";
-  EXPECT_FALSE(find().sector_is_trusted);
+  EXPECT_FALSE(detect().sector_is_trusted);
 }
 
 TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
-  Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
   const int file = open(m_path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
   struct stat status;
   ASSERT_EQ(fstat(file, &status), 0);
   const auto bytes = [&](bool stays_open = false) {
-    return prober.find(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
+    return probe.detect(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
-  EXPECT_FALSE(prober.is_known(status.st_dev));
+  EXPECT_FALSE(probe.is_cached(status.st_dev));
   EXPECT_EQ(bytes(true), 65536u);
   EXPECT_EQ(bytes(true), 65536u);
   /* The cached data stays valid, although sysfs changes. */
   queue(m_device, "atomic_write_unit_max_bytes", "0");
-  prober.closes(file);
-  EXPECT_TRUE(prober.is_known(status.st_dev));
+  probe.closes(file);
+  EXPECT_TRUE(probe.is_cached(status.st_dev));
   EXPECT_EQ(bytes(), 65536u);
-  prober.closes(file);
-  EXPECT_FALSE(prober.is_known(status.st_dev));
+  probe.closes(file);
+  EXPECT_FALSE(probe.is_cached(status.st_dev));
   EXPECT_EQ(bytes(), 0u);
   /* closes() for an open that was not counted drops nothing. */
-  prober.closes(file);
-  EXPECT_TRUE(prober.is_known(status.st_dev));
+  probe.closes(file);
+  EXPECT_TRUE(probe.is_cached(status.st_dev));
   EXPECT_EQ(bytes(true), 0u);
-  prober.closes(file);
-  EXPECT_FALSE(prober.is_known(status.st_dev));
+  probe.closes(file);
+  EXPECT_FALSE(probe.is_cached(status.st_dev));
   close(file);
 }
 
@@ -360,7 +360,7 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   queue(m_device, "logical_block_size", "16384");
-  Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
   const int file = open(m_path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
   rlimit before;
@@ -368,11 +368,11 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
   rlimit none = before;
   none.rlim_cur = static_cast<rlim_t>(file) + 1;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto failed = prober.find(file, m_path, PAGE_BYTES);
+  const auto failed = probe.detect(file, m_path, PAGE_BYTES);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(failed.error, EMFILE);
   EXPECT_EQ(failed.device_max_bytes, 0u);
-  const auto again = prober.find(file, m_path, PAGE_BYTES, true);
+  const auto again = probe.detect(file, m_path, PAGE_BYTES, true);
   EXPECT_EQ(again.error, 0);
   EXPECT_EQ(again.device_max_bytes, 65536u);
   close(file);
@@ -381,9 +381,9 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
 TEST_F(AtomicProbe, DataInTheJournal) {
   struct stat status;
   ASSERT_EQ(stat(m_path.c_str(), &status), 0);
-  const Storage_probe prober{m_folder / "sys", m_folder / "mountinfo"};
+  const Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
   const auto journals_data = [&] {
-    return prober.examine(status.st_dev).journals_data;
+    return probe.examine(status.st_dev).journals_data;
   };
   const std::string before = "1 0 0:1 / /proc rw - proc proc rw,data=journal\n";
   mounts(before + "2 0 " + m_device +
@@ -394,7 +394,7 @@ TEST_F(AtomicProbe, DataInTheJournal) {
   struct statx direct {};
   ASSERT_EQ(statx(AT_FDCWD, m_path.c_str(), 0, STATX_DIOALIGN, &direct), 0);
   if (m_is_ext4 && direct.stx_dio_mem_align != 0) {
-    EXPECT_EQ(find(O_RDWR | O_DIRECT).file_system_bytes, 0u);
+    EXPECT_EQ(detect(O_RDWR | O_DIRECT).file_system_bytes, 0u);
   }
   mounts(before + "2 0 " + m_device +
          " / / rw - ext4 /dev/root rw,data=journal,errors=continue\n");

@@ -35,28 +35,28 @@ constexpr Storage_capabilities ORDINARY{.is_direct = true,
                                         .error = 0};
 
 Storage_capabilities xfs_copies() {
-  Storage_capabilities found = ORDINARY;
-  found.unit_min_bytes = 4096;
-  found.unit_max_bytes = 2097152;
-  return found;
+  Storage_capabilities storage = ORDINARY;
+  storage.unit_min_bytes = 4096;
+  storage.unit_max_bytes = 2097152;
+  return storage;
 }
 
 Storage_capabilities xfs_device() {
-  Storage_capabilities found = xfs_copies();
-  found.device_max_bytes = 65536;
-  found.unit_max_opt_bytes = 65536;
-  return found;
+  Storage_capabilities storage = xfs_copies();
+  storage.device_max_bytes = 65536;
+  storage.unit_max_opt_bytes = 65536;
+  return storage;
 }
 
-Atomic_output decide(Atomic_writes setting, const Storage_capabilities &found,
+Atomic_output decide(Atomic_writes setting, const Storage_capabilities &storage,
                      uint32_t page_bytes = PAGE_BYTES,
-                     bool file_system_is_enough = false) {
+                     bool accept_unverified = false) {
   return choose_atomic_method({.setting = setting,
-                               .file_system_is_enough = file_system_is_enough,
+                               .accept_unverified = accept_unverified,
                                .page_bytes = page_bytes,
                                .is_native_aio = true,
                                .is_synced = true,
-                               .found = found});
+                               .storage = storage});
 }
 
 void expect(const Atomic_output &output, Atomic_method method, bool is_refused,
@@ -74,11 +74,11 @@ TEST(AtomicWrite, AnOrdinaryDiskKeepsDoublewriteOrIsRefused) {
 }
 
 TEST(AtomicWrite, TheIoctlComesFirst) {
-  for (Storage_capabilities found : {ORDINARY, xfs_copies(), xfs_device()}) {
-    found.ioctl_succeeds = true;
+  for (Storage_capabilities storage : {ORDINARY, xfs_copies(), xfs_device()}) {
+    storage.ioctl_succeeds = true;
     for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
-      expect(decide(setting, found), Atomic_method::IOCTL, false,
-             Atomic_reason::WHOLE);
+      expect(decide(setting, storage), Atomic_method::IOCTL, false,
+             Atomic_reason::ATOMIC);
     }
   }
 }
@@ -86,37 +86,37 @@ TEST(AtomicWrite, TheIoctlComesFirst) {
 TEST(AtomicWrite, ADeviceThatWritesPagesWholeIsTaken) {
   for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
     expect(decide(setting, xfs_device()), Atomic_method::RWF, false,
-           Atomic_reason::WHOLE);
+           Atomic_reason::ATOMIC);
   }
 }
 
 TEST(AtomicWrite, CopiesAreTakenWhenToldToOnly) {
   expect(decide(Atomic_writes::ON, xfs_copies()), Atomic_method::RWF_COPY,
-         false, Atomic_reason::WHOLE);
+         false, Atomic_reason::ATOMIC);
   expect(decide(Atomic_writes::AUTO, xfs_copies()), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
 
   /* The device writes up to 8 KiB atomically; larger pages are copied. */
-  Storage_capabilities found = xfs_device();
-  found.unit_max_opt_bytes = 8192;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
+  Storage_capabilities storage = xfs_device();
+  storage.unit_max_opt_bytes = 8192;
+  expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
-  expect(decide(Atomic_writes::AUTO, found, 8192), Atomic_method::RWF, false,
-         Atomic_reason::WHOLE);
+  expect(decide(Atomic_writes::AUTO, storage, 8192), Atomic_method::RWF, false,
+         Atomic_reason::ATOMIC);
 
-  found = xfs_device();
-  found.device_max_bytes = 8192;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
+  storage = xfs_device();
+  storage.device_max_bytes = 8192;
+  expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
 }
 
 TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
-  Storage_capabilities found = xfs_device();
+  Storage_capabilities storage = xfs_device();
   for (const int error : {EINVAL, EOPNOTSUPP}) {
-    found.rwf_error = error;
-    expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
+    storage.rwf_error = error;
+    expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
            Atomic_reason::REJECTED);
-    expect(decide(Atomic_writes::ON, found), Atomic_method::NONE, true,
+    expect(decide(Atomic_writes::ON, storage), Atomic_method::NONE, true,
            Atomic_reason::REJECTED);
   }
 }
@@ -128,15 +128,15 @@ TEST(AtomicWrite, NothingIsTakenWithoutSync) {
   ioctl.ioctl_succeeds = true;
   Storage_capabilities journal = ORDINARY;
   journal.file_system_bytes = PAGE_BYTES;
-  for (const auto &found :
+  for (const auto &storage :
        {xfs_copies(), xfs_device(), ioctl, journal, sector}) {
     for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
       expect(choose_atomic_method({.setting = setting,
-                                   .file_system_is_enough = true,
+                                   .accept_unverified = true,
                                    .page_bytes = PAGE_BYTES,
                                    .is_native_aio = true,
                                    .is_synced = false,
-                                   .found = found}),
+                                   .storage = storage}),
              Atomic_method::NONE, setting == Atomic_writes::ON,
              Atomic_reason::NOT_SYNCED);
     }
@@ -145,12 +145,12 @@ TEST(AtomicWrite, NothingIsTakenWithoutSync) {
 
 TEST(AtomicWrite, APageCompressedFileIsSeenAsOneWithoutMeans) {
   const auto whole = decide(Atomic_writes::ON, xfs_device());
-  expect(as_seen(whole, false), Atomic_method::RWF, false,
-         Atomic_reason::WHOLE);
-  expect(as_seen(whole, true), Atomic_method::NONE, false,
+  expect(as_shown(whole, false), Atomic_method::RWF, false,
+         Atomic_reason::ATOMIC);
+  expect(as_shown(whole, true), Atomic_method::NONE, false,
          Atomic_reason::PAGE_COMPRESSED);
   const auto none = decide(Atomic_writes::AUTO, ORDINARY);
-  expect(as_seen(none, true), Atomic_method::NONE, false,
+  expect(as_shown(none, true), Atomic_method::NONE, false,
          Atomic_reason::NOTHING_FOUND);
 }
 
@@ -159,107 +159,107 @@ the storage: no file is refused, and with ON no page goes through the
 doublewrite buffer. */
 TEST(AtomicWrite, WhatCouldNotBeTriedIsNotRefused) {
   for (const int error : {ENOSPC, EMFILE, EACCES}) {
-    Storage_capabilities found = xfs_device();
-    found.rwf_error = error;
-    expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
+    Storage_capabilities storage = xfs_device();
+    storage.rwf_error = error;
+    expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
            Atomic_reason::NOT_TRIED);
-    expect(decide(Atomic_writes::ON, found), Atomic_method::RWF, false,
+    expect(decide(Atomic_writes::ON, storage), Atomic_method::RWF, false,
            Atomic_reason::NOT_TRIED);
-    found = xfs_copies();
-    found.rwf_error = error;
-    expect(decide(Atomic_writes::ON, found), Atomic_method::RWF_COPY, false,
+    storage = xfs_copies();
+    storage.rwf_error = error;
+    expect(decide(Atomic_writes::ON, storage), Atomic_method::RWF_COPY, false,
            Atomic_reason::NOT_TRIED);
   }
 }
 
 TEST(AtomicWrite, ADeviceThatCouldNotBeExaminedIsNotRefused) {
-  Storage_capabilities found = ORDINARY;
-  found.sector_bytes = 0;
-  found.error = EMFILE;
+  Storage_capabilities storage = ORDINARY;
+  storage.sector_bytes = 0;
+  storage.error = EMFILE;
   for (const auto setting : {Atomic_writes::AUTO, Atomic_writes::ON}) {
-    expect(decide(setting, found), Atomic_method::NONE, false,
+    expect(decide(setting, storage), Atomic_method::NONE, false,
            Atomic_reason::NOT_EXAMINED);
   }
 }
 
 TEST(AtomicWrite, PagesOutsideOfTheUnitsAreNotWhole) {
-  Storage_capabilities found = xfs_device();
-  found.unit_min_bytes = 8192;
-  found.unit_max_bytes = 16384;
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 4096).method,
+  Storage_capabilities storage = xfs_device();
+  storage.unit_min_bytes = 8192;
+  storage.unit_max_bytes = 16384;
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 4096).method,
             Atomic_method::NONE);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 8192).method,
             Atomic_method::RWF);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 16384).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 16384).method,
             Atomic_method::RWF);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 32768).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 32768).method,
             Atomic_method::NONE);
 }
 
 TEST(AtomicWrite, AFileSystemIsEnoughWhereItIsSaidSo) {
-  Storage_capabilities found = ORDINARY;
-  found.file_system_bytes = PAGE_BYTES;
-  expect(decide(Atomic_writes::AUTO, found), Atomic_method::NONE, false,
+  Storage_capabilities storage = ORDINARY;
+  storage.file_system_bytes = PAGE_BYTES;
+  expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
          Atomic_reason::FILE_SYSTEM_NOT_ALLOWED);
-  expect(decide(Atomic_writes::ON, found), Atomic_method::NONE, true,
+  expect(decide(Atomic_writes::ON, storage), Atomic_method::NONE, true,
          Atomic_reason::FILE_SYSTEM_NOT_ALLOWED);
   /* The file system's journal does not depend on direct I/O. */
   for (const bool is_direct : {true, false}) {
-    found.is_direct = is_direct;
-    expect(decide(Atomic_writes::AUTO, found, PAGE_BYTES, true),
-           Atomic_method::FILE_SYSTEM, false, Atomic_reason::WHOLE);
+    storage.is_direct = is_direct;
+    expect(decide(Atomic_writes::AUTO, storage, PAGE_BYTES, true),
+           Atomic_method::FILE_SYSTEM, false, Atomic_reason::ATOMIC);
   }
   EXPECT_TRUE(
-      decide(Atomic_writes::ON, found, 2 * PAGE_BYTES, true).is_refused);
+      decide(Atomic_writes::ON, storage, 2 * PAGE_BYTES, true).is_refused);
 }
 
 TEST(AtomicWrite, APageInASectorIsWhole) {
-  Storage_capabilities found = ORDINARY;
-  found.sector_bytes = 4096;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::SECTOR, false,
-         Atomic_reason::WHOLE);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, found, 8192).method,
+  Storage_capabilities storage = ORDINARY;
+  storage.sector_bytes = 4096;
+  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::SECTOR,
+         false, Atomic_reason::ATOMIC);
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 8192).method,
             Atomic_method::NONE);
-  found.sector_is_trusted = false;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::NONE, false,
+  storage.sector_is_trusted = false;
+  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::NONE, false,
          Atomic_reason::SECTOR_NOT_TRUSTED);
-  expect(decide(Atomic_writes::ON, found, 4096), Atomic_method::NONE, true,
+  expect(decide(Atomic_writes::ON, storage, 4096), Atomic_method::NONE, true,
          Atomic_reason::SECTOR_NOT_TRUSTED);
-  expect(decide(Atomic_writes::AUTO, found, 4096, true), Atomic_method::SECTOR,
-         false, Atomic_reason::WHOLE);
+  expect(decide(Atomic_writes::AUTO, storage, 4096, true),
+         Atomic_method::SECTOR, false, Atomic_reason::ATOMIC);
   /* A kernel before Linux 6.1 does not report direct I/O. */
-  found.sector_is_trusted = true;
-  found.direct_is_confirmed = false;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::NONE, false,
+  storage.sector_is_trusted = true;
+  storage.direct_is_confirmed = false;
+  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::NONE, false,
          Atomic_reason::NOTHING_FOUND);
-  found.is_direct = false;
-  expect(decide(Atomic_writes::AUTO, found, 4096), Atomic_method::NONE, false,
+  storage.is_direct = false;
+  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::NONE, false,
          Atomic_reason::NOT_DIRECT);
 }
 
 /** If several methods hold, the first in the order is chosen. */
 TEST(AtomicWrite, TheOrderOfTheMeans) {
   for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
-    Storage_capabilities found = xfs_device();
-    found.ioctl_succeeds = true;
-    found.file_system_bytes = 2 * PAGE_BYTES;
-    found.sector_bytes = PAGE_BYTES;
-    const auto method = [&found, setting](bool file_system_is_enough) {
-      return decide(setting, found, PAGE_BYTES, file_system_is_enough).method;
+    Storage_capabilities storage = xfs_device();
+    storage.ioctl_succeeds = true;
+    storage.file_system_bytes = 2 * PAGE_BYTES;
+    storage.sector_bytes = PAGE_BYTES;
+    const auto method = [&storage, setting](bool accept_unverified) {
+      return decide(setting, storage, PAGE_BYTES, accept_unverified).method;
     };
     EXPECT_EQ(method(true), Atomic_method::IOCTL);
-    found.ioctl_succeeds = false;
+    storage.ioctl_succeeds = false;
     EXPECT_EQ(method(true), Atomic_method::RWF);
-    found.device_max_bytes = 0;
+    storage.device_max_bytes = 0;
     EXPECT_EQ(method(true), Atomic_method::FILE_SYSTEM);
     EXPECT_EQ(method(false), Atomic_method::SECTOR);
-    found.file_system_bytes = PAGE_BYTES / 2;
+    storage.file_system_bytes = PAGE_BYTES / 2;
     EXPECT_EQ(method(true), Atomic_method::SECTOR);
-    found.sector_bytes = PAGE_BYTES / 2;
+    storage.sector_bytes = PAGE_BYTES / 2;
     EXPECT_EQ(method(true), setting == Atomic_writes::ON
                                 ? Atomic_method::RWF_COPY
                                 : Atomic_method::NONE);
-    found.unit_max_bytes = PAGE_BYTES / 2;
+    storage.unit_max_bytes = PAGE_BYTES / 2;
     EXPECT_EQ(method(true), Atomic_method::NONE);
   }
 }
@@ -287,29 +287,29 @@ TEST(AtomicWrite, WhateverIsFound) {
                   Atomic_input input{};
                   input.setting = setting;
                   input.page_bytes = page_bytes;
-                  input.file_system_is_enough = (bits & 1) != 0;
+                  input.accept_unverified = (bits & 1) != 0;
                   input.is_native_aio = (bits & 2) != 0;
                   input.is_synced = (bits & 32) != 0;
-                  input.found = {.is_direct = (bits & 4) != 0,
-                                 .direct_is_confirmed = (bits & 64) != 0,
-                                 .ioctl_succeeds = (bits & 8) != 0,
-                                 .unit_min_bytes = unit_min,
-                                 .unit_max_bytes = unit_max,
-                                 .unit_max_opt_bytes = unit_max_opt,
-                                 .device_max_bytes = device,
-                                 .rwf_error = (bits & 16) != 0 ? 0 : EINVAL,
-                                 .file_system_bytes = file_system,
-                                 .sector_bytes = sector,
-                                 .sector_is_trusted = (bits & 128) != 0,
-                                 .error = (bits & 256) != 0 ? EMFILE : 0};
+                  input.storage = {.is_direct = (bits & 4) != 0,
+                                   .direct_is_confirmed = (bits & 64) != 0,
+                                   .ioctl_succeeds = (bits & 8) != 0,
+                                   .unit_min_bytes = unit_min,
+                                   .unit_max_bytes = unit_max,
+                                   .unit_max_opt_bytes = unit_max_opt,
+                                   .device_max_bytes = device,
+                                   .rwf_error = (bits & 16) != 0 ? 0 : EINVAL,
+                                   .file_system_bytes = file_system,
+                                   .sector_bytes = sector,
+                                   .sector_is_trusted = (bits & 128) != 0,
+                                   .error = (bits & 256) != 0 ? EMFILE : 0};
                   const auto output = choose_atomic_method(input);
-                  const bool is_whole = output.method != Atomic_method::NONE;
-                  n_whole += is_whole;
+                  const bool is_atomic = output.method != Atomic_method::NONE;
+                  n_whole += is_atomic;
                   n_refused += output.is_refused;
-                  n_doublewrite += !is_whole && !output.is_refused;
+                  n_doublewrite += !is_atomic && !output.is_refused;
 
-                  ASSERT_EQ(is_whole, output.reason == Atomic_reason::WHOLE);
-                  if (is_whole) {
+                  ASSERT_EQ(is_atomic, output.reason == Atomic_reason::ATOMIC);
+                  if (is_atomic) {
                     ASSERT_FALSE(output.is_refused);
                     ASSERT_TRUE(input.is_native_aio);
                     ASSERT_NE(setting, Atomic_writes::OFF);
@@ -317,7 +317,7 @@ TEST(AtomicWrite, WhateverIsFound) {
                   if (output.is_refused) {
                     ASSERT_EQ(setting, Atomic_writes::ON);
                     if (input.is_native_aio && input.is_synced) {
-                      ASSERT_EQ(input.found.error, 0);
+                      ASSERT_EQ(input.storage.error, 0);
                     }
                   }
                   switch (output.method) {
@@ -325,38 +325,39 @@ TEST(AtomicWrite, WhateverIsFound) {
                     case Atomic_method::N:
                       break;
                     case Atomic_method::IOCTL:
-                      ASSERT_TRUE(input.found.ioctl_succeeds);
+                      ASSERT_TRUE(input.storage.ioctl_succeeds);
                       break;
                     case Atomic_method::RWF:
                       ASSERT_LE(page_bytes, device);
                       [[fallthrough]];
                     case Atomic_method::RWF_COPY:
-                      ASSERT_EQ(input.found.rwf_error, 0);
+                      ASSERT_EQ(input.storage.rwf_error, 0);
                       ASSERT_GT(unit_min, 0u);
                       ASSERT_LE(unit_min, page_bytes);
                       ASSERT_LE(page_bytes, unit_max);
                       break;
                     case Atomic_method::FILE_SYSTEM:
-                      ASSERT_TRUE(input.file_system_is_enough);
+                      ASSERT_TRUE(input.accept_unverified);
                       ASSERT_LE(page_bytes, file_system);
                       break;
                     case Atomic_method::SECTOR:
                       ASSERT_LE(page_bytes, sector);
-                      ASSERT_TRUE(input.found.direct_is_confirmed);
-                      ASSERT_TRUE(input.found.sector_is_trusted ||
-                                  input.file_system_is_enough);
+                      ASSERT_TRUE(input.storage.direct_is_confirmed);
+                      ASSERT_TRUE(input.storage.sector_is_trusted ||
+                                  input.accept_unverified);
                   }
                   if (output.method == Atomic_method::RWF_COPY) {
                     ASSERT_EQ(setting, Atomic_writes::ON);
                     ASSERT_TRUE(sector < page_bytes ||
-                                !input.found.direct_is_confirmed ||
-                                !input.found.sector_is_trusted);
+                                !input.storage.direct_is_confirmed ||
+                                !input.storage.sector_is_trusted);
                   }
-                  if (is_whole) {
+                  if (is_atomic) {
                     ASSERT_TRUE(input.is_synced);
                   }
-                  if (output.method != Atomic_method::FILE_SYSTEM && is_whole) {
-                    ASSERT_TRUE(input.found.is_direct);
+                  if (output.method != Atomic_method::FILE_SYSTEM &&
+                      is_atomic) {
+                    ASSERT_TRUE(input.storage.is_direct);
                   }
                 }
               }

@@ -21,15 +21,15 @@ namespace {
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
-constexpr Tablespace_sample LOOK{.now_s = 100.0,
-                                 .size = GIB,
-                                 .size_max = 64 * 1024 * GIB,
-                                 .n_unused = 100,
-                                 .unit_bytes = MIB,
-                                 .extent_bytes = MIB,
-                                 .is_page_compressed = false,
-                                 .disk_available = 100 * GIB,
-                                 .is_disk_backing_off = false};
+constexpr Tablespace_sample SAMPLE{.now_s = 100.0,
+                                   .size = GIB,
+                                   .size_max = 64 * 1024 * GIB,
+                                   .n_unused = 100,
+                                   .unit_bytes = MIB,
+                                   .extent_bytes = MIB,
+                                   .is_page_compressed = false,
+                                   .disk_available = 100 * GIB,
+                                   .is_disk_backing_off = false};
 
 Extend_history growing(double bytes_per_s) {
   return {.is_known = true,
@@ -41,7 +41,7 @@ Extend_history growing(double bytes_per_s) {
 }
 
 TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
-  Tablespace_sample sample = LOOK;
+  Tablespace_sample sample = SAMPLE;
   Extend_history history = extend_history({}, sample);
   EXPECT_TRUE(history.is_known);
   EXPECT_EQ(history.growth, 0.0);
@@ -75,7 +75,7 @@ TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
 
 TEST(ExtendHistory, AWindowThatHasOnlyBegunCountsAsAWholeOne) {
   /* Four extents at once every six seconds: 0.67 MiB/s. */
-  Tablespace_sample sample = LOOK;
+  Tablespace_sample sample = SAMPLE;
   Extend_history history = extend_history({}, sample);
   double most = 0.0;
   for (unsigned second = 1; second < 90; ++second) {
@@ -89,8 +89,8 @@ TEST(ExtendHistory, AWindowThatHasOnlyBegunCountsAsAWholeOne) {
 }
 
 TEST(ExtendHistory, AnExtensionIsNoGrowth) {
-  Extend_history history = extend_history({}, LOOK);
-  Tablespace_sample sample = LOOK;
+  Extend_history history = extend_history({}, SAMPLE);
+  Tablespace_sample sample = SAMPLE;
   sample.now_s += EXTEND_GROWTH_WINDOW_S;
   sample.size += 500 * MIB;
   sample.n_unused += 500;
@@ -98,7 +98,7 @@ TEST(ExtendHistory, AnExtensionIsNoGrowth) {
 }
 
 TEST(ExtendHistory, OddLooks) {
-  Tablespace_sample sample = LOOK;
+  Tablespace_sample sample = SAMPLE;
   sample.n_unused = 1025;
   const Extend_history history = extend_history(growing(5.0), sample);
   EXPECT_EQ(history.used_min, 0u);
@@ -107,37 +107,37 @@ TEST(ExtendHistory, OddLooks) {
 }
 
 TEST(ExtendAccount, RoomIsPromisedOnce) {
-  Disk_budget account;
-  EXPECT_EQ(account.available(), 0u);
-  account.open(1.0, 30 * GIB, 100 * GIB);
-  EXPECT_EQ(account.available(), 25 * GIB);
-  account.reserve(10 * GIB);
+  Disk_budget budget;
+  EXPECT_EQ(budget.available(), 0u);
+  budget.open(1.0, 30 * GIB, 100 * GIB);
+  EXPECT_EQ(budget.available(), 25 * GIB);
+  budget.reserve(10 * GIB);
   /* In the same scan. */
-  account.open(1.0, 30 * GIB, 100 * GIB);
-  EXPECT_EQ(account.available(), 15 * GIB);
-  account.reserve(16 * GIB);
-  EXPECT_EQ(account.available(), 0u);
-  account.open(2.0, 20 * GIB, 100 * GIB);
-  EXPECT_EQ(account.available(), 15 * GIB);
+  budget.open(1.0, 30 * GIB, 100 * GIB);
+  EXPECT_EQ(budget.available(), 15 * GIB);
+  budget.reserve(16 * GIB);
+  EXPECT_EQ(budget.available(), 0u);
+  budget.open(2.0, 20 * GIB, 100 * GIB);
+  EXPECT_EQ(budget.available(), 15 * GIB);
 }
 
 TEST(ExtendAccount, AStepFindsTheRoomThatThereIs) {
-  Disk_budget account;
-  EXPECT_TRUE(account.can_extend(0.0, GIB, 6 * GIB, 100 * GIB));
-  EXPECT_FALSE(account.can_extend(0.0, GIB + 1, 6 * GIB, 100 * GIB));
-  account.failed(0.0);
-  EXPECT_FALSE(account.can_extend(1.0, GIB, 6 * GIB, 100 * GIB));
+  Disk_budget budget;
+  EXPECT_TRUE(budget.can_extend(0.0, GIB, 6 * GIB, 100 * GIB));
+  EXPECT_FALSE(budget.can_extend(0.0, GIB + 1, 6 * GIB, 100 * GIB));
+  budget.failed(0.0);
+  EXPECT_FALSE(budget.can_extend(1.0, GIB, 6 * GIB, 100 * GIB));
 }
 
 TEST(ExtendAccount, HeldAfterAFailure) {
-  Disk_budget account;
-  EXPECT_FALSE(account.is_backing_off(0.0));
-  account.failed(10.0);
-  EXPECT_TRUE(account.is_backing_off(10.0));
-  EXPECT_TRUE(account.is_backing_off(69.9));
-  EXPECT_FALSE(account.is_backing_off(70.0));
+  Disk_budget budget;
+  EXPECT_FALSE(budget.is_backing_off(0.0));
+  budget.failed(10.0);
+  EXPECT_TRUE(budget.is_backing_off(10.0));
+  EXPECT_TRUE(budget.is_backing_off(69.9));
+  EXPECT_FALSE(budget.is_backing_off(70.0));
 
-  Tablespace_sample sample = LOOK;
+  Tablespace_sample sample = SAMPLE;
   sample.n_unused = 0;
   sample.is_disk_backing_off = true;
   EXPECT_EQ(decide_extend_ahead(1, sample, growing(200.0)).reason,
@@ -151,7 +151,7 @@ TEST(ExtendAhead, FullIn) {
 }
 
 TEST(ExtendAhead, NotWhatIsGivenBack) {
-  Tablespace_sample sample = LOOK;
+  Tablespace_sample sample = SAMPLE;
   sample.n_unused = 0;
   sample.is_page_compressed = true;
   EXPECT_EQ(decide_extend_ahead(1, sample, growing(200.0)).reason,
@@ -172,13 +172,13 @@ TEST(ExtendAhead, FreeBytes) {
                      {1000 * MIB, 16, 0},
                      {1000 * MIB, 50, 34 * MIB}};
   for (const auto &one : cases) {
-    Tablespace_sample sample = LOOK;
+    Tablespace_sample sample = SAMPLE;
     sample.size = one.size;
     sample.n_unused = one.n_unused;
     EXPECT_EQ(extend_free_bytes(sample), one.free) << one.size;
   }
   /* Pages of 1 KiB: an extent has 16 units. */
-  Tablespace_sample sample = LOOK;
+  Tablespace_sample sample = SAMPLE;
   sample.size = 10 * MIB;
   sample.unit_bytes = 64 * 1024;
   sample.n_unused = 9;
@@ -188,10 +188,10 @@ TEST(ExtendAhead, FreeBytes) {
 /* Whether InnoDB extends a file: fsp_reserve_free_extents(), for the largest
 request of an insert. */
 bool upstream_extends(uint64_t n_units, uint64_t n_listed, uint64_t n_above) {
-  constexpr uint64_t ASKED = 3;
+  constexpr uint64_t REQUESTED = 3;
   const uint64_t usable =
       n_listed + (n_above > 0 ? n_above - 1 - (n_above - 1) / 256 : 0);
-  return usable <= 2 + 2 * n_units / 200 + ASKED;
+  return usable <= 2 + 2 * n_units / 200 + REQUESTED;
 }
 
 TEST(ExtendAhead, BeforeUpstream) {
@@ -202,7 +202,7 @@ TEST(ExtendAhead, BeforeUpstream) {
         if (!upstream_extends(n_units, n_listed, n_unused - n_listed)) {
           continue;
         }
-        Tablespace_sample sample = LOOK;
+        Tablespace_sample sample = SAMPLE;
         sample.size = n_units * MIB;
         sample.n_unused = n_unused;
         EXPECT_EQ(decide_extend_ahead(1, sample, growing(200.0)).reason,
@@ -225,7 +225,7 @@ TEST(ExtendAhead, Reasons) {
       {5, GIB, 0, GIB, 9 * GIB, 0.0, Extend_reason::NOT_GROWING, 0},
       {5, GIB, 100 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::ENOUGH, 0},
       /* 5 % of 1 GiB are 51.2 MiB. 30 s of growth and two bursts are added. */
-      {5, GIB, 51 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::SHARE,
+      {5, GIB, 51 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::FREE_PCT,
        GIB + 38 * MIB},
       {1, GIB, 63 * MIB, GIB, 9 * GIB, 4.0 * MIB, Extend_reason::GROWTH,
        GIB + 128 * MIB},
@@ -243,15 +243,15 @@ TEST(ExtendAhead, Reasons) {
        GIB + 973 * MIB},
       {50, 100 * GIB, GIB, 9 * GIB, 900 * GIB, 200.0, Extend_reason::ENOUGH, 0},
       {50, 100 * GIB, GIB - 3 * MIB, 9 * GIB, 900 * GIB, 200.0,
-       Extend_reason::SHARE, 100 * GIB + 3 * MIB},
+       Extend_reason::FREE_PCT, 100 * GIB + 3 * MIB},
       {5, GIB, 51 * MIB, 38 * MIB - 1, 9 * GIB, 1.0 * MIB,
        Extend_reason::DISK_NEARLY_FULL, 0},
       {5, GIB, 51 * MIB, GIB, GIB + 7, 1.0 * MIB, Extend_reason::AT_LIMIT, 0},
       {5, GIB, 51 * MIB, GIB, GIB + 2 * MIB + 7, 1.0 * MIB,
-       Extend_reason::SHARE, GIB + 2 * MIB},
+       Extend_reason::FREE_PCT, GIB + 2 * MIB},
   };
   for (const auto &one : cases) {
-    Tablespace_sample sample = LOOK;
+    Tablespace_sample sample = SAMPLE;
     sample.size = one.size;
     sample.n_unused = one.free / MIB + 6 + one.size / MIB / 100;
     sample.disk_available = one.disk_available;
@@ -285,7 +285,7 @@ struct Simulation {
   double used{8.0 * MIB};
 
   /** Interval between scans: seconds. */
-  double look_s{EXTEND_SCAN_MAX_S};
+  double scan_every_s{EXTEND_SCAN_MAX_S};
 
   /** Seconds in which an insert had no space, without the first 5 s, in which
   the growth is not measured yet. */
@@ -314,14 +314,14 @@ struct Simulation {
       while (taken < used) {
         taken += EXTEND_BURST_EXTENTS * MIB;
       }
-      Tablespace_sample sample = LOOK;
+      Tablespace_sample sample = SAMPLE;
       sample.now_s = now;
       sample.size = static_cast<uint64_t>(size) / MIB * MIB;
       sample.n_unused =
           (sample.size - std::min(sample.size, static_cast<uint64_t>(taken))) /
           MIB;
       if (now >= next_tick_s) {
-        next_tick_s = now + look_s;
+        next_tick_s = now + scan_every_s;
         history = extend_history(history, sample);
         target =
             std::max(target > size ? target : 0.0,
@@ -332,9 +332,11 @@ struct Simulation {
         const double time_to_full_s =
             extend_time_to_full_s(extend_free_bytes(sample),
                                   EXTEND_BURST_EXTENTS * MIB, history.growth);
-        const double rest_s = pause_ahead_s(EXTEND_STEP_S, time_to_full_s);
-        size = std::min(target, size + device * TICK_S * EXTEND_STEP_S /
-                                           (EXTEND_STEP_S + rest_s));
+        const double pause_after_step_s =
+            pause_ahead_s(EXTEND_STEP_S, time_to_full_s);
+        size =
+            std::min(target, size + device * TICK_S * EXTEND_STEP_S /
+                                        (EXTEND_STEP_S + pause_after_step_s));
       }
     }
   }
@@ -350,7 +352,7 @@ TEST(ExtendAheadSimulation, InsertsFindRoom) {
         EXPECT_EQ(steady.starved_s, 0.0) << rate << " " << device << " " << pct;
 
         Simulation often{[rate](double) { return rate; }, device, pct};
-        often.look_s = EXTEND_SCAN_MIN_S;
+        often.scan_every_s = EXTEND_SCAN_MIN_S;
         often.run(600.0);
         EXPECT_EQ(often.starved_s, 0.0) << rate << " " << device << " " << pct;
         EXPECT_LE(often.n_extensions, steady.n_extensions);
@@ -391,7 +393,7 @@ TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
             return now >= 10.0 && now < 10.0 + seconds ? burst / seconds : 0.0;
           },
           1e9, 1};
-      once.look_s = EXTEND_SCAN_MIN_S;
+      once.scan_every_s = EXTEND_SCAN_MIN_S;
       once.run(300.0);
       EXPECT_LE(once.size - once.used, 1.5 * burst + LEFT_AT_MOST)
           << burst << " " << seconds;
@@ -406,9 +408,9 @@ TEST(ExtendAheadSimulation, WhatIsNotUsedIsBounded) {
       Simulation ends{[rate](double now) { return now < 200.0 ? rate : 0.0; },
                       10.0 * rate, pct};
       ends.run(1200.0);
-      const double asked = 3.0 * EXTEND_HORIZON_S * rate + LEFT_AT_MOST;
-      const double share = ends.size * (pct + 2) / 100.0 + asked;
-      EXPECT_LE(ends.size - ends.used, share) << rate << " " << pct;
+      const double for_growth = 3.0 * EXTEND_HORIZON_S * rate + LEFT_AT_MOST;
+      const double for_pct = ends.size * (pct + 2) / 100.0 + for_growth;
+      EXPECT_LE(ends.size - ends.used, for_pct) << rate << " " << pct;
     }
   }
 }
@@ -422,7 +424,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
     double used, taken, size;
     double target{0.0};
     Extend_history history{};
-    Tablespace_sample sample{LOOK};
+    Tablespace_sample sample{SAMPLE};
     Extend_pace pace{MIB};
 
     bool is_known_to_grow() const {
@@ -444,8 +446,8 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
   double next_tick_s = 0.0;
   double next_step_s = 0.0;
   for (double now = 0.0; now < 120.0; now += TICK_S) {
-    const bool is_look = now >= next_tick_s;
-    next_tick_s += is_look ? 1.0 : 0.0;
+    const bool is_scan = now >= next_tick_s;
+    next_tick_s += is_scan ? 1.0 : 0.0;
     File *soonest = nullptr;
     for (File &file : files) {
       file.used += rate * TICK_S;
@@ -462,7 +464,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
         file.size += 4.0 * MIB;
         extensions += now > 10.0 && file.is_known_to_grow() ? 1 : 0;
       }
-      if (is_look) {
+      if (is_scan) {
         file.history = extend_history(file.history, file.sample);
         file.target = std::max(
             file.target > file.size ? file.target : 0.0,
@@ -482,7 +484,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
       const double step_s = static_cast<double>(next - size) / device;
       next_step_s =
           now + step_s + pause_ahead_s(step_s, soonest->time_to_full_s());
-      soonest->pace.took(next - size, step_s);
+      soonest->pace.record_step(next - size, step_s);
       soonest->size = static_cast<double>(next);
     }
   }

@@ -21,7 +21,7 @@ constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
 /* A file with pages of 16 KiB. */
-constexpr Extend_target_input INPUT{.asked = 64 * MIB,
+constexpr Extend_target_input INPUT{.requested = 64 * MIB,
                                     .is_pages = false,
                                     .page_bytes = 16384,
                                     .extent_bytes = MIB,
@@ -36,7 +36,7 @@ TEST(ExtendTarget, BytesAreBytesAndPagesArePages) {
 
   Extend_target_input input = INPUT;
   input.is_pages = true;
-  input.asked = 4096;
+  input.requested = 4096;
   target = decide_extend_target(input);
   EXPECT_EQ(target.reason, Extend_target_reason::GROW);
   EXPECT_EQ(target.bytes, 64 * MIB);
@@ -50,20 +50,20 @@ TEST(ExtendTarget, IsWholeExtents) {
   Extend_target_input input = INPUT;
   for (const uint64_t extent : {MIB, 2 * MIB, 4 * MIB}) {
     input.extent_bytes = extent;
-    for (const uint64_t asked : {11 * MIB, 11 * MIB + 1, 12 * MIB - 1}) {
-      input.asked = asked;
+    for (const uint64_t requested : {11 * MIB, 11 * MIB + 1, 12 * MIB - 1}) {
+      input.requested = requested;
       const Extend_target target = decide_extend_target(input);
       EXPECT_EQ(target.bytes % extent, 0u);
-      EXPECT_GE(target.bytes, asked);
-      EXPECT_LT(target.bytes - asked, extent);
+      EXPECT_GE(target.bytes, requested);
+      EXPECT_LT(target.bytes - requested, extent);
     }
   }
 }
 
 TEST(ExtendTarget, ALargeFileIsLeftAlone) {
   Extend_target_input input = INPUT;
-  for (const uint64_t asked : {uint64_t{1}, 9 * MIB + 1, 10 * MIB}) {
-    input.asked = asked;
+  for (const uint64_t requested : {uint64_t{1}, 9 * MIB + 1, 10 * MIB}) {
+    input.requested = requested;
     const Extend_target target = decide_extend_target(input);
     EXPECT_EQ(target.reason, Extend_target_reason::LARGE_ENOUGH);
     EXPECT_EQ(target.bytes, 10 * MIB);
@@ -73,84 +73,85 @@ TEST(ExtendTarget, ALargeFileIsLeftAlone) {
 
 TEST(ExtendTarget, Refusals) {
   Extend_target_input input = INPUT;
-  input.asked = 0;
+  input.requested = 0;
   EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::ZERO);
 
-  for (const uint64_t asked :
+  for (const uint64_t requested :
        {INPUT.size_max + 1, UINT64_MAX - 1, UINT64_MAX}) {
-    input.asked = asked;
+    input.requested = requested;
     EXPECT_EQ(decide_extend_target(input).reason,
               Extend_target_reason::BEYOND_LIMIT);
   }
   input.is_pages = true;
-  for (const uint64_t asked : {INPUT.size_max / 16384 + 1, UINT64_MAX / 16384,
-                               UINT64_MAX / 16384 + 1, UINT64_MAX}) {
-    input.asked = asked;
+  for (const uint64_t requested :
+       {INPUT.size_max / 16384 + 1, UINT64_MAX / 16384, UINT64_MAX / 16384 + 1,
+        UINT64_MAX}) {
+    input.requested = requested;
     EXPECT_EQ(decide_extend_target(input).reason,
               Extend_target_reason::BEYOND_LIMIT);
   }
-  input.asked = INPUT.size_max / 16384;
+  input.requested = INPUT.size_max / 16384;
   EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
 }
 
 /* The headroom of this file system is 512 MiB. */
-constexpr Extend_room_input ROOM{
+constexpr Extend_disk_space_input DISK{
     .disk_free = 10 * GIB, .disk_bytes = 10 * GIB, .reserved = GIB};
 
 TEST(ExtendRoom, AStatementWithoutNeedForTheHeadroomLeavesIt) {
-  Extend_room_input input = ROOM;
+  Extend_disk_space_input input = DISK;
   input.disk_free = GIB + 512 * MIB;
-  const Extend_room available = decide_extend_room(input);
-  EXPECT_TRUE(available.is_enough);
-  EXPECT_FALSE(available.is_little_left);
-  EXPECT_EQ(available.left, 512 * MIB);
-  EXPECT_EQ(available.kept, 512 * MIB);
+  const Extend_disk_space space = decide_extend_disk_space(input);
+  EXPECT_TRUE(space.is_enough);
+  EXPECT_FALSE(space.uses_headroom);
+  EXPECT_EQ(space.left, 512 * MIB);
+  EXPECT_EQ(space.free_min, 512 * MIB);
 }
 
 TEST(ExtendRoom, AStatementThatAsksForTheHeadroomGetsMostOfIt) {
-  Extend_room_input input = ROOM;
+  Extend_disk_space_input input = DISK;
   for (const uint64_t left : {512 * MIB - 1, 52 * MIB}) {
     input.disk_free = GIB + left;
-    const Extend_room available = decide_extend_room(input);
-    EXPECT_TRUE(available.is_enough);
-    EXPECT_TRUE(available.is_little_left);
-    EXPECT_EQ(available.left, left);
-    EXPECT_EQ(available.kept / MIB, 51u);
+    const Extend_disk_space space = decide_extend_disk_space(input);
+    EXPECT_TRUE(space.is_enough);
+    EXPECT_TRUE(space.uses_headroom);
+    EXPECT_EQ(space.left, left);
+    EXPECT_EQ(space.free_min / MIB, 51u);
   }
 }
 
 TEST(ExtendRoom, NoStatementFillsTheDisk) {
-  Extend_room_input input = ROOM;
+  Extend_disk_space_input input = DISK;
   for (const uint64_t left : {51 * MIB, uint64_t{0}}) {
     input.disk_free = GIB + left;
-    EXPECT_FALSE(decide_extend_room(input).is_enough);
+    EXPECT_FALSE(decide_extend_disk_space(input).is_enough);
   }
   for (const uint64_t free : {GIB - 1, uint64_t{0}}) {
     input.disk_free = free;
-    EXPECT_FALSE(decide_extend_room(input).is_enough);
-    EXPECT_EQ(decide_extend_room(input).left, 0u);
+    EXPECT_FALSE(decide_extend_disk_space(input).is_enough);
+    EXPECT_EQ(decide_extend_disk_space(input).left, 0u);
   }
 }
 
 TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
-  Extend_room_input input = ROOM;
+  Extend_disk_space_input input = DISK;
   input.reserved = 7 * GIB;
-  EXPECT_TRUE(decide_extend_room(input).is_enough);
+  EXPECT_TRUE(decide_extend_disk_space(input).is_enough);
   /* Before the first step of the first statement, and before its last. */
   for (const uint64_t first : {7 * GIB, MIB}) {
     input.disk_free = 3 * GIB + first;
     input.reserved = 7 * GIB + first;
-    EXPECT_FALSE(decide_extend_room(input).is_enough);
+    EXPECT_FALSE(decide_extend_disk_space(input).is_enough);
   }
 }
 
 TEST(ExtendRoom, AStepLeavesWhatIsKept) {
-  const Extend_room available = decide_extend_room(ROOM);
-  ASSERT_EQ(available.kept, 512 * MIB);
-  EXPECT_TRUE(extend_may_step(available, 64 * MIB, 576 * MIB));
-  EXPECT_FALSE(extend_may_step(available, 64 * MIB, 576 * MIB - 1));
-  EXPECT_FALSE(extend_may_step(available, 64 * MIB, 63 * MIB));
-  EXPECT_FALSE(extend_may_step(available, 64 * MIB, 0));
+  const Extend_disk_space space = decide_extend_disk_space(DISK);
+  ASSERT_EQ(space.free_min, 512 * MIB);
+  EXPECT_TRUE(extend_may_step(space, 64 * MIB, 576 * MIB));
+  EXPECT_FALSE(extend_may_step(space, 64 * MIB, 576 * MIB - 1));
+  EXPECT_FALSE(extend_may_step(space, 64 * MIB, 63 * MIB));
+  EXPECT_FALSE(extend_may_step(space, 64 * MIB, 0));
   EXPECT_FALSE(extend_may_step({}, 64 * MIB, 63 * MIB));
 }
 
@@ -167,7 +168,7 @@ std::vector<double> steps(uint64_t size, uint64_t target, uint64_t extent,
     EXPECT_TRUE(next % extent == 0 || next == target);
     EXPECT_LE(next - size, EXTEND_STEP_MAX_BYTES);
     found.push_back(static_cast<double>(next - size) / bytes_per_s);
-    pace.took(next - size, found.back());
+    pace.record_step(next - size, found.back());
     size = next;
   }
   return found;
@@ -198,12 +199,12 @@ TEST(ExtendPace, AStepIsAnExtentAtLeastAndTheLargestAtMost) {
 TEST(ExtendPace, ADeviceThatGetsSlowIsNoticedAtOnce) {
   Extend_pace pace{MIB};
   for (int i = 0; i < 10; ++i) {
-    pace.took(64 * MIB, 0.01);
+    pace.record_step(64 * MIB, 0.01);
   }
   EXPECT_EQ(pace.next(0, GIB), 64 * MIB);
-  pace.took(64 * MIB, 6.4);
+  pace.record_step(64 * MIB, 6.4);
   EXPECT_EQ(pace.next(0, GIB), MIB);
-  pace.took(MIB, 0.0);
+  pace.record_step(MIB, 0.0);
   EXPECT_EQ(pace.next(0, GIB), 2 * MIB);
 }
 
@@ -215,9 +216,9 @@ TEST(ExtendPace, AFileThatIsNotWholeExtentsComesToBe) {
 
 TEST(ExtendRest, ForOthersAtWork) {
   /* The redo of the step itself, and of a few other extensions. */
-  EXPECT_FALSE(extend_others_work(200 * 12, 3 * 16384));
-  EXPECT_TRUE(extend_others_work(4096, 0));
-  EXPECT_TRUE(extend_others_work(0, 16 * 16384));
+  EXPECT_FALSE(extend_others_are_active(200 * 12, 3 * 16384));
+  EXPECT_TRUE(extend_others_are_active(4096, 0));
+  EXPECT_TRUE(extend_others_are_active(0, 16 * 16384));
 }
 
 TEST(ExtendRest, StepsTakeAQuarterOfTheTimeIfTheyAreShort) {

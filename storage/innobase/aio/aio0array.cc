@@ -114,8 +114,8 @@ static size_t s_context_events;
 /** Number and interval of the attempts to find requests that other processes
 held: a server that ends releases them. InnoDB waits as long in
 AIO::linux_create_io_ctx(). */
-constexpr int ROOM_ATTEMPTS = 5;
-constexpr std::chrono::milliseconds ROOM_SLEEP{500};
+constexpr int RELEASE_ATTEMPTS = 5;
+constexpr std::chrono::milliseconds RELEASE_POLL_INTERVAL{500};
 
 /** fs.aio-max-nr if it cannot be read. Only io_setup() can tell then whether
 the requests are available. */
@@ -130,11 +130,11 @@ static uint64_t read_sysctl(const char *path, uint64_t if_unreadable) {
   return file >> value ? value : if_unreadable;
 }
 
-/** @param[in]  asked       pending I/Os per thread
+/** @param[in]  requested   pending I/Os per thread
 @param[in]  n_contexts  number of contexts
 @return input of the decision, with the kernel's present figures */
-static Aio_depth_input input_now(uint64_t asked, size_t n_contexts) {
-  return {asked, n_contexts,
+static Aio_depth_input input_now(uint64_t requested, size_t n_contexts) {
+  return {requested, n_contexts,
           read_sysctl("/proc/sys/fs/aio-max-nr", UNKNOWN_LIMIT),
           read_sysctl("/proc/sys/fs/aio-nr", 0)};
 }
@@ -162,7 +162,7 @@ static void destroy_contexts(std::span<const io_context_t> contexts) {
 }
 
 /** Destroy the contexts that no array has taken. */
-static void destroy_untaken_contexts() {
+static void destroy_unused_contexts() {
   destroy_contexts(s_contexts);
   s_contexts.clear();
 }
@@ -179,7 +179,7 @@ static int create_contexts(size_t n_contexts, size_t n_events) {
     const int result = io_setup(static_cast<int>(n_events), &context);
 
     if (result != 0) {
-      destroy_untaken_contexts();
+      destroy_unused_contexts();
       return result;
     }
     s_contexts.push_back(context);
@@ -199,7 +199,7 @@ static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
   const uint64_t needed = decide_aio_depth(input).needed;
   ib::warn warning;
 
-  warning << "innodb_aio_pending_ios_per_thread=" << input.asked << " with "
+  warning << "innodb_aio_pending_ios_per_thread=" << input.requested << " with "
           << input.n_contexts << " I/O threads needs " << needed
           << " AIO requests; ";
 
@@ -235,19 +235,20 @@ void aio_start(size_t n_threads) {
     return;
   }
 
-  const uint64_t asked = aio_pending_ios_per_thread;
-  Aio_depth_input input = input_now(asked, n_threads);
+  const uint64_t requested = aio_pending_ios_per_thread;
+  Aio_depth_input input = input_now(requested, n_threads);
   Aio_depth_output decision = decide_aio_depth(input);
 
-  for (int i = 0; i < ROOM_ATTEMPTS && aio_depth_can_grow(input); ++i) {
+  for (int i = 0; i < RELEASE_ATTEMPTS && aio_depth_can_grow(input); ++i) {
     if (i == 0) {
-      ib::info()
-          << "Waiting up to "
-          << std::chrono::milliseconds(ROOM_ATTEMPTS * ROOM_SLEEP).count()
-          << " ms for other processes to give back AIO requests.";
+      ib::info() << "Waiting up to "
+                 << std::chrono::milliseconds(RELEASE_ATTEMPTS *
+                                              RELEASE_POLL_INTERVAL)
+                        .count()
+                 << " ms for other processes to give back AIO requests.";
     }
-    std::this_thread::sleep_for(ROOM_SLEEP);
-    input = input_now(asked, n_threads);
+    std::this_thread::sleep_for(RELEASE_POLL_INTERVAL);
+    input = input_now(requested, n_threads);
     decision = decide_aio_depth(input);
   }
 
@@ -262,7 +263,7 @@ void aio_start(size_t n_threads) {
 
     if (first_error == 0) {
       first_error = error;
-      input = input_now(asked, n_threads);
+      input = input_now(requested, n_threads);
     }
 
     /* Another process may have taken the requests since the decision: then the
@@ -276,7 +277,7 @@ void aio_start(size_t n_threads) {
     }
   }
 
-  if (decision.depth != asked) {
+  if (decision.depth != requested) {
     warn_of_depth(input, decision.depth, first_error);
   }
 
@@ -290,7 +291,7 @@ size_t aio_depth(size_t n_simulated) {
     return s_context_events;
   }
   /* InnoDB's probe may have switched native AIO off. */
-  destroy_untaken_contexts();
+  destroy_unused_contexts();
   return n_simulated;
 }
 
@@ -355,9 +356,9 @@ bool aio_take_slot(Aio_array *array, size_t *slot) {
   return true;
 }
 
-void aio_give_slot(Aio_array *array, size_t slot) {
+void aio_release_slot(Aio_array *array, size_t slot) {
   if (array->m_slots != nullptr) {
-    array->m_slots->give(static_cast<uint32_t>(slot));
+    array->m_slots->release(static_cast<uint32_t>(slot));
   }
 }
 

@@ -83,7 +83,7 @@ mutex, and a reservation by aio_wait_for_slot().
 array's mutex.
 @param[in,out]  array  the array
 @param[in]      slot   number of the slot */
-void aio_give_slot(Aio_array *array, size_t slot);
+void aio_release_slot(Aio_array *array, size_t slot);
 
 /** Count the slots in use. The caller holds the array's mutex.
 @param[in]   array     the array

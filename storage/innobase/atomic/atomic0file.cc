@@ -12,7 +12,7 @@ Free Software Foundation. See the file LICENSE.
 Atomic writes of data files: the choice of the method, and the writes.
 
 The server chooses the method of a file when it opens the file, and keeps it in
-fil_node_t::spw_means until it closes the file: the storage below a closed file
+fil_node_t::spw_method until it closes the file: the storage below a closed file
 can change before the next open. dblwr::write() uses the method to decide
 whether a page has a doublewrite copy (atomic_bypasses_doublewrite()), and
 stores the decision in the write request. Fil_shard::do_io(), where the file is
@@ -70,16 +70,17 @@ bool use_fallocate = false;
 namespace {
 
 /** The methods as SHOW ENGINE INNODB STATUS and the error log name them. */
-constexpr const char *MEANS[] = {
+constexpr const char *METHOD_NAMES[] = {
     "doublewrite buffer",     "directFS ioctl",
     "device with RWF_ATOMIC", "copy on write with RWF_ATOMIC",
     "file system journal",    "device sector"};
-static_assert(std::size(MEANS) == static_cast<size_t>(Atomic_method::N));
+static_assert(std::size(METHOD_NAMES) == static_cast<size_t>(Atomic_method::N));
 
 /** The methods as in the status variables Innodb_atomic_write_files_*. */
-constexpr const char *SHORT_MEANS[] = {"doublewrite", "ioctl", "rwf",
-                                       "rwf_copy",    "fs",    "sector"};
-static_assert(std::size(SHORT_MEANS) == static_cast<size_t>(Atomic_method::N));
+constexpr const char *METHOD_SHORT_NAMES[] = {"doublewrite", "ioctl", "rwf",
+                                              "rwf_copy",    "fs",    "sector"};
+static_assert(std::size(METHOD_SHORT_NAMES) ==
+              static_cast<size_t>(Atomic_method::N));
 
 /** Why a file uses the doublewrite buffer; see sentence_of(). */
 constexpr const char *REASONS[] = {
@@ -111,7 +112,7 @@ bool has_copies() { return dblwr::is_enabled() && !dblwr::is_reduced(); }
 
 /** @return the end of a sentence that advises to use the doublewrite buffer by
 another value of innodb_use_atomic_writes */
-const char *unless_off() {
+const char *end_of_advice() {
   return has_copies() ? "." : ", together with innodb_doublewrite = ON.";
 }
 
@@ -120,7 +121,7 @@ const char *name_of(Atomic_method method) {
     return dblwr::is_enabled() ? "none with innodb_doublewrite = DETECT_ONLY"
                                : "none with innodb_doublewrite = OFF";
   }
-  return MEANS[static_cast<size_t>(method)];
+  return METHOD_NAMES[static_cast<size_t>(method)];
 }
 
 std::string kib_text(size_t page_bytes) {
@@ -139,10 +140,10 @@ Atomic_writes setting() {
                             : static_cast<Atomic_writes>(use_atomic_writes);
 }
 
-Storage_probe s_prober;
+Storage_probe s_probe;
 
 /** Leaf mutex: no other mutex is acquired under it. */
-std::mutex s_said_mutex;
+std::mutex s_logged_mutex;
 
 /** What the error log has reported: device, page size, method, reason. */
 std::set<std::tuple<dev_t, uint32_t, Atomic_method, Atomic_reason>> s_logged;
@@ -185,24 +186,24 @@ size, and every refused file.
 @param[in]  file        the file, open as InnoDB will write it
 @param[in]  path        its path
 @param[in]  page_bytes  its page size
-@param[in]  stays_open  see Storage_probe::find()
+@param[in]  stays_open  see Storage_probe::detect()
 @return the decision */
 Atomic_output decide(int file, const char *path, uint32_t page_bytes,
                      bool stays_open) {
   struct stat status {};
   fstat(file, &status);
 
-  const Storage_capabilities found =
-      s_prober.find(file, path, page_bytes, stays_open);
+  const Storage_capabilities storage =
+      s_probe.detect(file, path, page_bytes, stays_open);
   Atomic_output output =
       choose_atomic_method({.setting = setting(),
-                            .file_system_is_enough = use_atomic_writes_fs,
+                            .accept_unverified = use_atomic_writes_fs,
                             .page_bytes = page_bytes,
                             .is_native_aio = srv_use_native_aio,
                             .is_synced = data_files_are_synced(),
-                            .found = found});
-  int error = output.reason == Atomic_reason::NOT_TRIED      ? found.rwf_error
-              : output.reason == Atomic_reason::NOT_EXAMINED ? found.error
+                            .storage = storage});
+  int error = output.reason == Atomic_reason::NOT_TRIED      ? storage.rwf_error
+              : output.reason == Atomic_reason::NOT_EXAMINED ? storage.error
                                                              : 0;
   if (output.method != Atomic_method::NONE) {
     if (const int failure = dblwr_write_marker(); failure != 0) {
@@ -210,7 +211,7 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes,
       error = failure;
     }
   }
-  std::unique_lock lock{s_said_mutex};
+  std::unique_lock lock{s_logged_mutex};
   const bool is_new =
       s_logged.emplace(status.st_dev, page_bytes, output.method, output.reason)
           .second;
@@ -226,25 +227,25 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes,
                 << " pages would not be written atomically: " << why
                 << ". Set innodb_use_atomic_writes = AUTO to use the"
                    " doublewrite buffer for it"
-                << unless_off();
+                << end_of_advice();
   } else if (is_new && output.method == Atomic_method::RWF_COPY) {
     ib::warn() << "'" << path << "' and other files on its file system, "
                << kib_text(page_bytes) << " pages: torn-page protection by "
                << name_of(output.method)
-               << (output.reason == Atomic_reason::WHOLE ? ""
-                                                         : " (" + why + ")")
+               << (output.reason == Atomic_reason::ATOMIC ? ""
+                                                          : " (" + why + ")")
                << ", doublewrite buffer bypassed. On fast storage this was"
                   " measured to take two to three times as long as the"
                   " doublewrite buffer. innodb_use_atomic_writes = AUTO uses"
                   " the doublewrite buffer for these files"
-               << unless_off();
+               << end_of_advice();
   } else if (is_new) {
     const std::string what =
         std::string("'") + path + "' and other files on its file system, " +
         kib_text(page_bytes) + " pages: torn-page protection" +
         (output.method == Atomic_method::NONE ? ": " : " by the ") +
         name_of(output.method);
-    log_note(output.reason == Atomic_reason::WHOLE
+    log_note(output.reason == Atomic_reason::ATOMIC
                  ? what + ", doublewrite buffer bypassed."
                  : what + " (" + why + ").");
   }
@@ -263,9 +264,9 @@ bool is_temporary(space_id_t space_id) {
 holds the shard's mutex.
 @param[in]  file  an open file
 @return the decision as users see it */
-Atomic_output seen(const fil_node_t *file) {
-  return as_seen({file->spw_means, false, file->spw_reason},
-                 file->space->is_compressed());
+Atomic_output shown(const fil_node_t *file) {
+  return as_shown({file->spw_method, false, file->spw_reason},
+                  file->space->is_compressed());
 }
 
 /** @param[in]  file  a file descriptor
@@ -280,18 +281,18 @@ std::string path_of(int file) {
 /** Stop the server, because a page that has no doublewrite copy may be torn.
 @param[in]  path  the page's file
 @param[in]  what  what happened, for the error log */
-[[noreturn]] void fail(const char *path, const std::string &what) {
+[[noreturn]] void abort_server(const char *path, const std::string &what) {
   ib::fatal(UT_LOCATION_HERE)
       << "A page of '" << path << "' was not written atomically: " << what
       << ". The server stops because the doublewrite buffer has no copy of the"
          " page. Restart the server: it examines the storage again. Set"
          " innodb_use_atomic_writes = OFF to use the doublewrite buffer for"
          " all files"
-      << unless_off();
+      << end_of_advice();
 }
 
 constexpr const char *REJECTED = "the kernel rejected the atomic write";
-constexpr const char *IN_PART = "the kernel wrote only a part of it";
+constexpr const char *SHORT_WRITE = "the kernel wrote only a part of it";
 
 /** A write with RWF_ATOMIC has failed. Stop the server if the kernel rejected
 it, or if the disk is full: InnoDB cannot continue without writing the page.
@@ -299,7 +300,7 @@ it, or if the disk is full: InnoDB cannot continue without writing the page.
 @param[in]  path   the file */
 void abort_if_unrecoverable(int error, const char *path) {
   if (is_rejection(error)) {
-    fail(path, REJECTED);
+    abort_server(path, REJECTED);
   }
   if (error == ENOSPC || error == EDQUOT) {
     ib::fatal(UT_LOCATION_HERE)
@@ -386,9 +387,9 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
     /* Examine the device now, while no mutex is held; atomic_file_opened()
     decides. */
     struct stat status;
-    if (stat(path, &status) == 0 && !s_prober.is_known(status.st_dev)) {
+    if (stat(path, &status) == 0 && !s_probe.is_cached(status.st_dev)) {
       if (const int file = open(path, O_RDWR | O_CLOEXEC); file >= 0) {
-        static_cast<void>(s_prober.find(file, path, page_bytes));
+        static_cast<void>(s_probe.detect(file, path, page_bytes));
         close(file);
       }
     }
@@ -419,7 +420,7 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
                         " doublewrite buffer for it%s",
                         path, kib_text(page_bytes).c_str(),
                         sentence_of(output.reason, page_bytes).c_str(),
-                        unless_off());
+                        end_of_advice());
   }
   return DB_UNSUPPORTED;
 }
@@ -457,16 +458,16 @@ void atomic_file_opened(fil_node_t *file) {
   s_open_files[static_cast<size_t>(output.method)].fetch_add(
       1, std::memory_order_relaxed);
   store(&file->spw_reason, output.reason);
-  store(&file->spw_means, output.method);
+  store(&file->spw_method, output.method);
 }
 
 void atomic_file_closes(fil_node_t *file) {
   /* atomic_file_opened() stores a reason other than OFF. */
   if (file->spw_reason != Atomic_reason::OFF) {
-    s_prober.closes(file->handle.m_file);
-    s_open_files[static_cast<size_t>(file->spw_means)].fetch_sub(
+    s_probe.closes(file->handle.m_file);
+    s_open_files[static_cast<size_t>(file->spw_method)].fetch_sub(
         1, std::memory_order_relaxed);
-    store(&file->spw_means, Atomic_method::NONE);
+    store(&file->spw_method, Atomic_method::NONE);
     store(&file->spw_reason, Atomic_reason::OFF);
   }
 }
@@ -479,17 +480,17 @@ bool atomic_bypasses_doublewrite(const buf_page_t *page) {
   fil_space_t *const space = page->get_space();
   page_no_t page_no = page->page_no();
   const fil_node_t *const file = space->get_file_node(&page_no);
-  const Atomic_method method = load(file->spw_means);
+  const Atomic_method method = load(file->spw_method);
   const bool is_open = load(file->spw_reason) != Atomic_reason::OFF;
-  const auto goes_without = [&](bool is_page_compressed) {
+  const auto bypasses = [&](bool is_page_compressed) {
     return may_bypass_doublewrite(setting(), method, is_open, has_copies(),
                                   is_page_compressed);
   };
   const bool is_page_compressed = space->is_compressed();
-  if (is_page_compressed && goes_without(false)) {
+  if (is_page_compressed && bypasses(false)) {
     s_page_compressed.fetch_add(1, std::memory_order_relaxed);
   }
-  return goes_without(is_page_compressed);
+  return bypasses(is_page_compressed);
 }
 
 Atomic_write_scope::Atomic_write_scope(IORequest *request,
@@ -501,12 +502,12 @@ Atomic_write_scope::Atomic_write_scope(IORequest *request,
     return;
   }
 
-  const Atomic_method method = load(file->spw_means);
+  const Atomic_method method = load(file->spw_method);
   if (request->m_spw_bypass) {
     if (method == Atomic_method::NONE) {
-      fail(file->name, "the file has no atomic write method now (" +
-                           sentence_of(load(file->spw_reason), page_bytes) +
-                           ")");
+      abort_server(file->name,
+                   "the file has no atomic write method now (" +
+                       sentence_of(load(file->spw_reason), page_bytes) + ")");
     }
     /* ALTER TABLE may have made the table page-compressed meanwhile. */
     request->clear_compressed();
@@ -521,7 +522,7 @@ Atomic_write_scope::Atomic_write_scope(IORequest *request,
     return;
   }
 
-  request->m_spw_means = method;
+  request->m_spw_method = method;
   if (needs_rwf(method)) {
     s_rwf_permits.acquire([] {});
     m_has_permit = is_sync;
@@ -536,7 +537,7 @@ Atomic_write_scope::~Atomic_write_scope() {
 }
 
 void atomic_prepare(const IORequest &request, iocb *control) {
-  if (needs_rwf(request.m_spw_means)) {
+  if (needs_rwf(request.m_spw_method)) {
     control->aio_rw_flags = ATOMIC_RWF;
   }
 }
@@ -548,20 +549,20 @@ void atomic_completed(const iocb *control) {
 }
 
 void atomic_failed(const IORequest &request, int error, const char *path) {
-  if (needs_rwf(request.m_spw_means)) {
+  if (needs_rwf(request.m_spw_method)) {
     abort_if_unrecoverable(error, path);
   }
 }
 
 void atomic_resubmitted(const IORequest &request, const char *path) {
-  if (request.m_spw_means != Atomic_method::NONE) {
-    fail(path, IN_PART);
+  if (request.m_spw_method != Atomic_method::NONE) {
+    abort_server(path, SHORT_WRITE);
   }
 }
 
 bool atomic_write(const IORequest &request, int file, void *buffer,
                   size_t n_bytes, uint64_t offset, ssize_t *n_written) {
-  const Atomic_method method = request.m_spw_means;
+  const Atomic_method method = request.m_spw_method;
   if (method == Atomic_method::NONE) {
     return false;
   }
@@ -574,7 +575,7 @@ bool atomic_write(const IORequest &request, int file, void *buffer,
     errno = error;
   }
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
-    fail(path_of(file).c_str(), IN_PART);
+    abort_server(path_of(file).c_str(), SHORT_WRITE);
   }
   return true;
 }
@@ -601,18 +602,19 @@ std::vector<Atomic_file> atomic_files() {
   }
   Fil_iterator::for_each_file([&files](const fil_node_t *file) {
     if (file->spw_reason != Atomic_reason::OFF) {
-      const Atomic_output output = seen(file);
+      const Atomic_output output = shown(file);
       const bool is_none = output.method == Atomic_method::NONE;
       const auto page_bytes =
           static_cast<uint32_t>(page_size_t(file->space->flags).physical());
-      files.push_back({file->space->id, file->name, page_bytes,
-                       is_none && !has_copies()
-                           ? "none"
-                           : SHORT_MEANS[static_cast<size_t>(output.method)],
-                       name_of(output.method), !is_none,
-                       output.reason == Atomic_reason::WHOLE
-                           ? ""
-                           : sentence_of(output.reason, page_bytes)});
+      files.push_back(
+          {file->space->id, file->name, page_bytes,
+           is_none && !has_copies()
+               ? "none"
+               : METHOD_SHORT_NAMES[static_cast<size_t>(output.method)],
+           name_of(output.method), !is_none,
+           output.reason == Atomic_reason::ATOMIC
+               ? ""
+               : sentence_of(output.reason, page_bytes)});
     }
     return DB_SUCCESS;
   });
@@ -636,7 +638,7 @@ void atomic_print(FILE *file) {
       fprintf(file, "  %-30s%14" PRIu64 "%14s\n", name_of(Atomic_method::NONE),
               stats.files[i], "-");
     } else if (stats.files[i] != 0 || stats.pages[i] != 0) {
-      fprintf(file, "  %-30s%14" PRIu64 "%14" PRIu64 "\n", MEANS[i],
+      fprintf(file, "  %-30s%14" PRIu64 "%14" PRIu64 "\n", METHOD_NAMES[i],
               stats.files[i], stats.pages[i]);
     }
   }
@@ -649,11 +651,11 @@ void atomic_print(FILE *file) {
 
   const std::vector<Atomic_file> files = atomic_files();
   /* Files with doublewrite copies first, because they cost. */
-  for (const bool is_whole : {false, true}) {
+  for (const bool is_atomic : {false, true}) {
     constexpr size_t N_NAMED = 100;
     size_t n_files = 0;
     for (const Atomic_file &open : files) {
-      if (open.is_whole == is_whole && ++n_files <= N_NAMED) {
+      if (open.is_atomic == is_atomic && ++n_files <= N_NAMED) {
         const std::string reason =
             open.reason.empty() ? "" : " (" + open.reason + ")";
         fprintf(file, "  %s: %s%s\n", open.path.c_str(), open.name,
@@ -665,7 +667,7 @@ void atomic_print(FILE *file) {
               "  and %zu more files: %s;"
               " INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES lists all\n",
               n_files - N_NAMED,
-              is_whole ? "written atomically" : name_of(Atomic_method::NONE));
+              is_atomic ? "written atomically" : name_of(Atomic_method::NONE));
     }
   }
 }

@@ -30,7 +30,7 @@ two variables are set before InnoDB starts and constant afterwards. */
 extern unsigned long use_atomic_writes;
 
 /** innodb_use_atomic_writes_fs: accept methods that the server cannot verify.
-See Atomic_input::file_system_is_enough. */
+See Atomic_input::accept_unverified. */
 extern bool use_atomic_writes_fs;
 
 /** innodb_use_fallocate: extend data files without writing zeros. */
@@ -77,7 +77,7 @@ struct Atomic_file {
   const char *name;
 
   /** Its pages are written atomically. */
-  bool is_whole;
+  bool is_atomic;
 
   /** Why its pages are not written atomically, or a remark on the method; may
   be empty. */

@@ -41,7 +41,7 @@ constexpr unsigned long DIRECTFS_ATOMIC_WRITES = 0x40049502;
 
 /** An ioctl of the same kind that no file system defines: one that accepts it
 accepts any ioctl and promises nothing. */
-constexpr unsigned long NOBODYS = 0x4004957f;
+constexpr unsigned long UNDEFINED_IOCTL = 0x4004957f;
 
 /** Prefixes of dm/uuid of devices that write a sector atomically if the devices
 below do: LVM, multipath and dm-crypt. */
@@ -53,7 +53,7 @@ constexpr int LAYERS_MAX = 8;
 
 /** How long the data of a device without open files stays valid: from its
 examination, for which InnoDB holds no mutex, until InnoDB opens the file. */
-constexpr std::chrono::seconds EXAMINED_FOR{1};
+constexpr std::chrono::seconds EXAMINATION_TTL{1};
 
 /** linux/stat.h: the request bits, and the offsets in struct statx. */
 constexpr unsigned STATX_ATOMIC = 0x10000;
@@ -79,16 +79,17 @@ constexpr uint32_t REALTIME_FLAG = 0x1;
 constexpr unsigned long GET_FLAGS = 0x80086601;
 constexpr unsigned long JOURNAL_DATA_FLAG = 0x4000;
 
-uint32_t number_at(const unsigned char *buffer, size_t place) {
+uint32_t number_at(const unsigned char *buffer, size_t offset) {
   uint32_t number;
-  memcpy(&number, buffer + place, sizeof(number));
+  memcpy(&number, buffer + offset, sizeof(number));
   return number;
 }
 
 }  // namespace
 
-Storage_capabilities Storage_probe::find(int file, const std::string &path,
-                                         uint32_t page_bytes, bool stays_open) {
+Storage_capabilities Storage_probe::detect(int file, const std::string &path,
+                                           uint32_t page_bytes,
+                                           bool stays_open) {
   Storage_capabilities found{};
   struct stat status;
   if (fstat(file, &status) != 0) {
@@ -97,7 +98,7 @@ Storage_capabilities Storage_probe::find(int file, const std::string &path,
   }
 
   const unsigned on = 1;
-  found.ioctl_succeeds = ioctl(file, NOBODYS, &on) != 0 &&
+  found.ioctl_succeeds = ioctl(file, UNDEFINED_IOCTL, &on) != 0 &&
                          ioctl(file, DIRECTFS_ATOMIC_WRITES, &on) == 0;
 
   /* By offset, because the C library's structure may lack these fields. */
@@ -105,10 +106,11 @@ Storage_capabilities Storage_probe::find(int file, const std::string &path,
   bool has_no_direct_io = false;
   if (syscall(SYS_statx, file, "", AT_EMPTY_PATH, STATX_ATOMIC | STATX_DIRECT,
               buffer) == 0) {
-    const bool is_said = (number_at(buffer, STATX_MASK) & STATX_DIRECT) != 0;
+    const bool is_reported =
+        (number_at(buffer, STATX_MASK) & STATX_DIRECT) != 0;
     found.direct_is_confirmed =
-        is_said && number_at(buffer, STATX_DIRECT_MEM_ALIGN) != 0;
-    has_no_direct_io = is_said && !found.direct_is_confirmed;
+        is_reported && number_at(buffer, STATX_DIRECT_MEM_ALIGN) != 0;
+    has_no_direct_io = is_reported && !found.direct_is_confirmed;
     found.unit_min_bytes = number_at(buffer, STATX_UNIT_MIN);
     found.unit_max_bytes = number_at(buffer, STATX_UNIT_MAX);
     found.unit_max_opt_bytes = number_at(buffer, STATX_UNIT_MAX_OPT);
@@ -116,12 +118,12 @@ Storage_capabilities Storage_probe::find(int file, const std::string &path,
   found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
 
   std::unique_lock lock{m_mutex};
-  const Device *known_device = known(status.st_dev);
-  const bool is_examined = known_device != nullptr;
+  const Device *cached_device = cached(status.st_dev);
+  const bool is_examined = cached_device != nullptr;
   Device_capabilities device =
-      is_examined ? known_device->findings : Device_capabilities{};
+      is_examined ? cached_device->capabilities : Device_capabilities{};
   const bool is_tried =
-      is_examined && known_device->rwf_page_bytes.count(page_bytes) != 0;
+      is_examined && cached_device->rwf_page_bytes.count(page_bytes) != 0;
   lock.unlock();
 
   if (!is_examined) {
@@ -135,7 +137,7 @@ Storage_capabilities Storage_probe::find(int file, const std::string &path,
   const auto [place, is_new] = m_devices.try_emplace(status.st_dev);
   Device &entry = place->second;
   if (!is_examined || is_new) {
-    entry.findings = device;
+    entry.capabilities = device;
     entry.rwf_page_bytes.clear();
   }
   if (!is_examined) {
@@ -159,19 +161,19 @@ Storage_capabilities Storage_probe::find(int file, const std::string &path,
   return found;
 }
 
-Storage_probe::Device *Storage_probe::known(dev_t device) {
+Storage_probe::Device *Storage_probe::cached(dev_t device) {
   const auto found = m_devices.find(device);
-  return found != m_devices.end() && found->second.findings.error == 0 &&
+  return found != m_devices.end() && found->second.capabilities.error == 0 &&
                  (found->second.n_open_files != 0 ||
                   std::chrono::steady_clock::now() <
-                      found->second.examined_at + EXAMINED_FOR)
+                      found->second.examined_at + EXAMINATION_TTL)
              ? &found->second
              : nullptr;
 }
 
-bool Storage_probe::is_known(dev_t device) {
+bool Storage_probe::is_cached(dev_t device) {
   const std::lock_guard lock{m_mutex};
-  return known(device) != nullptr;
+  return cached(device) != nullptr;
 }
 
 void Storage_probe::closes(int file) {
@@ -259,10 +261,10 @@ bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
       return uuid.starts_with(kind);
     });
   }
-  const auto is_by = [&path](const char *bus) {
+  const auto path_contains = [&path](const char *bus) {
     return path.string().find(bus) != std::string::npos;
   };
-  if (name.starts_with("nvme") && is_by("/nvme-subsystem/")) {
+  if (name.starts_with("nvme") && path_contains("/nvme-subsystem/")) {
     /* With multipath each path is a controller folder beside the device. */
     size_t n_pcie = 0;
     std::error_code failure;
@@ -279,10 +281,11 @@ bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
     }
     return n_pcie != 0;
   }
-  return is_by("/pci") &&
+  return path_contains("/pci") &&
          (name.starts_with("nvme") ||
-          (name.starts_with("sd") && !is_by("/virtio") && !is_by("/usb") &&
-           !is_by("/session") && !is_by("/rport-")));
+          (name.starts_with("sd") && !path_contains("/virtio") &&
+           !path_contains("/usb") && !path_contains("/session") &&
+           !path_contains("/rport-")));
 }
 
 Storage_probe::Sector Storage_probe::sector(dev_t device, int n_layers,
@@ -342,13 +345,15 @@ uint32_t Storage_probe::file_system_bytes(int file, bool journals_data,
   /* ext4 journals each block of a write separately, and a transaction can end
   between two blocks of a page: only one block is atomic. */
   unsigned long flags = 0;
-  const bool is_said = journals_data || (ioctl(file, GET_FLAGS, &flags) == 0 &&
-                                         (flags & JOURNAL_DATA_FLAG) != 0);
+  const bool is_journaled =
+      journals_data ||
+      (ioctl(file, GET_FLAGS, &flags) == 0 && (flags & JOURNAL_DATA_FLAG) != 0);
   /* The file's flag has no effect with delayed allocation or without a journal.
   A file whose data goes through the journal has no direct I/O, which statx()
   reports since Linux 6.1. */
-  return is_said && has_no_direct_io ? static_cast<uint32_t>(system.f_bsize)
-                                     : 0;
+  return is_journaled && has_no_direct_io
+             ? static_cast<uint32_t>(system.f_bsize)
+             : 0;
 }
 
 bool Storage_probe::journals_data(dev_t device, int *error) const {

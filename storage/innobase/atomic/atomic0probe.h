@@ -73,13 +73,13 @@ class Storage_probe {
   @param[in]  page_bytes  its page size, a power of 2
   @param[in]  stays_open  the file stays open, and closes() follows
   @return the capabilities; one that cannot be determined counts as absent */
-  [[nodiscard]] Storage_capabilities find(int file, const std::string &path,
-                                          uint32_t page_bytes,
-                                          bool stays_open = false);
+  [[nodiscard]] Storage_capabilities detect(int file, const std::string &path,
+                                            uint32_t page_bytes,
+                                            bool stays_open = false);
 
   /** @param[in]  device  the device of a file
-  @return whether its data is cached, so that find() does not examine it */
-  [[nodiscard]] bool is_known(dev_t device);
+  @return whether its data is cached, so that detect() does not examine it */
+  [[nodiscard]] bool is_cached(dev_t device);
 
   /** A file that stayed open is about to be closed. With the last file of a
   device its data is dropped: the device may be a different one when a file is
@@ -99,7 +99,7 @@ class Storage_probe {
   };
 
   struct Device {
-    Device_capabilities findings;
+    Device_capabilities capabilities;
 
     std::chrono::steady_clock::time_point examined_at;
 
@@ -163,8 +163,9 @@ class Storage_probe {
 
   /** The caller holds m_mutex.
   @return the cached data of a device that was examined without an error, if one
-  of its files is open or it was examined within EXAMINED_FOR; else nullptr */
-  [[nodiscard]] Device *known(dev_t device);
+  of its files is open or it was examined within EXAMINATION_TTL; else nullptr
+*/
+  [[nodiscard]] Device *cached(dev_t device);
 
   const std::string m_sysfs;
   const std::string m_mountinfo;

@@ -72,7 +72,7 @@ the write request: IORequest::m_spw_bypass */
 
 /** The scope in which a request is submitted to os_aio(); its file is pinned
 open. The write of a full page gets the method of its file
-(IORequest::m_spw_means) and, for RWF_ATOMIC, a permit. The destructor releases
+(IORequest::m_spw_method) and, for RWF_ATOMIC, a permit. The destructor releases
 the permit of a synchronous write, atomic_completed() that of an asynchronous
 one. The server stops if the page has no doublewrite copy and its file, which
 was opened again, has no method now. */

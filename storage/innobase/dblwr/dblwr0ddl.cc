@@ -37,12 +37,12 @@ namespace spw {
 
 namespace {
 
-/** Guards s_more_spaces. Leaf mutex: no other mutex is acquired under it. */
+/** Guards s_other_spaces. Leaf mutex: no other mutex is acquired under it. */
 std::mutex s_mutex;
 
 /** The other tablespaces of each index build that writes pages outside its
 table's tablespace. */
-std::map<const Flush_observer *, std::set<space_id_t>> s_more_spaces;
+std::map<const Flush_observer *, std::set<space_id_t>> s_other_spaces;
 
 /** End of the redo log at the last DISCARD TABLESPACE. LSN_MAX until the first
 DISCARD or IMPORT: the previous server can have ended after a DISCARD. */
@@ -63,21 +63,21 @@ int make_page_of_zeros(const char *log) {
 
 }  // namespace
 
-void note_unlogged_page(const Flush_observer *observer, space_id_t of_table,
-                        space_id_t of_page) {
-  if (of_page == of_table) {
+void note_unlogged_page(const Flush_observer *observer,
+                        space_id_t table_space_id, space_id_t page_space_id) {
+  if (page_space_id == table_space_id) {
     return;
   }
   const std::lock_guard lock{s_mutex};
-  s_more_spaces[observer].insert(of_page);
+  s_other_spaces[observer].insert(page_space_id);
 }
 
-void sync_unlogged_pages(const Flush_observer *observer, space_id_t of_table,
-                         bool is_interrupted) {
-  std::set<space_id_t> spaces{of_table};
+void sync_unlogged_pages(const Flush_observer *observer,
+                         space_id_t table_space_id, bool is_interrupted) {
+  std::set<space_id_t> spaces{table_space_id};
   {
     const std::lock_guard lock{s_mutex};
-    if (auto more = s_more_spaces.extract(observer)) {
+    if (auto more = s_other_spaces.extract(observer)) {
       spaces.merge(more.mapped());
     }
   }

@@ -67,17 +67,17 @@ std::string s_folder{"."};
 
 bool s_may_bypass = false;
 
-bool s_marker_was_there = false;
+bool s_marker_existed = false;
 
 /** The marker file had the line CLEARED; see dblwr_only_newest_is_usable(). */
-bool s_was_cleared = false;
+bool s_copies_were_cleared = false;
 
 /** This server has cleared the copies: a marker file that it creates gets the
 line CLEARED. */
-std::atomic<bool> s_has_cleared{false};
+std::atomic<bool> s_has_cleared_copies{false};
 
 /** The marker file exists and is durable. */
-std::atomic<bool> s_is_marked{false};
+std::atomic<bool> s_marker_is_durable{false};
 
 /** @param[in]  path  a folder
 @return 0 if the folder was synced; else errno */
@@ -94,7 +94,7 @@ int sync_folder(const std::string &path) {
 /** Append to the marker file; create it if it does not exist.
 @param[in]  text  text to append; may be empty
 @return 0 if the marker file is durable; else errno */
-int add_to_marker(const std::string &text) {
+int append_to_marker(const std::string &text) {
   const int file =
       open(MARKER_FILE, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
   if (file < 0) {
@@ -240,16 +240,15 @@ void dblwr_start(const char *folder, bool may_bypass) {
     s_folder = is_path ? folder : std::string("#") + folder;
   }
   std::error_code failure;
-  s_marker_was_there = std::filesystem::exists(MARKER_FILE, failure) || failure;
-  s_was_cleared = marker_has(CLEARED);
+  s_marker_existed = std::filesystem::exists(MARKER_FILE, failure) || failure;
+  s_copies_were_cleared = marker_has(CLEARED);
 }
 
 void dblwr_without_sync() {
-  if (s_marker_was_there && !srv_read_only_mode &&
-      !dblwr_first_page_is_stale()) {
+  if (s_marker_existed && !srv_read_only_mode && !dblwr_first_page_is_stale()) {
     remove_marker();
   }
-  s_marker_was_there = s_was_cleared = false;
+  s_marker_existed = s_copies_were_cleared = false;
 }
 
 bool syncs_data_files(unsigned long flush_method) {
@@ -262,20 +261,21 @@ bool data_files_are_synced() {
 }
 
 int dblwr_write_marker() {
-  if (s_is_marked.load()) {
+  if (s_marker_is_durable.load()) {
     return 0;
   }
-  const int error = add_to_marker(s_has_cleared.load() ? CLEARED_LINE : "");
-  s_is_marked.store(error == 0);
+  const int error =
+      append_to_marker(s_has_cleared_copies.load() ? CLEARED_LINE : "");
+  s_marker_is_durable.store(error == 0);
   return error;
 }
 
 bool dblwr_only_newest_is_usable() {
-  return s_was_cleared && data_files_are_synced();
+  return s_copies_were_cleared && data_files_are_synced();
 }
 
 void dblwr_mark_first_page_as_stale() {
-  if (const int error = add_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
+  if (const int error = append_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
       error != 0) {
     ib::error() << "The marker file '" << MARKER_FILE
                 << "' could not be written: " << strerror(error)
@@ -309,19 +309,19 @@ void dblwr_sync_file(int file, const std::string &path) {
 }
 
 void dblwr_recovered() {
-  if (!s_may_bypass && !s_marker_was_there) {
+  if (!s_may_bypass && !s_marker_existed) {
     return;
   }
   /* Without syncs of data files a later recovery may need the copies. */
   if (!data_files_are_synced() || !sync_first_pages() || !clear_copies()) {
     return;
   }
-  s_has_cleared.store(true);
-  if (!s_is_marked.load()) {
-    if (s_marker_was_there) {
+  s_has_cleared_copies.store(true);
+  if (!s_marker_is_durable.load()) {
+    if (s_marker_existed) {
       remove_marker();
     }
-  } else if (const int error = add_to_marker(CLEARED_LINE); error != 0) {
+  } else if (const int error = append_to_marker(CLEARED_LINE); error != 0) {
     /* Without the line CLEARED recovery uses all copies, as in stock MySQL. */
     ib::warn()
         << "The marker file '" << MARKER_FILE

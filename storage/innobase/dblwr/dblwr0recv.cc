@@ -47,14 +47,14 @@ accepted before the redo log was known; 0 if there was none. */
 lsn_t s_first_page_lsn = 0;
 
 /** dblwr::v1::init() is due when the redo log has been applied. */
-bool s_v1_is_due = false;
+bool s_v1_init_is_due = false;
 
 /** IDs of tablespaces whose first page recovery has restored. */
-std::set<space_id_t> s_first_pages;
+std::set<space_id_t> s_restored_first_pages;
 
 /** Recovery has detected a copy of another data directory. A server of that
 directory can have overwritten the newest copy of a page of this one. */
-std::atomic<bool> s_foreign_was_seen{false};
+std::atomic<bool> s_foreign_copy_detected{false};
 
 lsn_t lsn_of(const unsigned char *copy) {
   return mach_read_from_8(copy + FIL_PAGE_LSN);
@@ -124,7 +124,7 @@ bool is_corrupt(const page_id_t &page_id) {
 to an earlier write */
 bool is_stale(const unsigned char *copy) {
   return (dblwr_only_newest_is_usable() ||
-          (s_foreign_was_seen.load() && data_files_are_synced())) &&
+          (s_foreign_copy_detected.load() && data_files_are_synced())) &&
          dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load());
 }
 
@@ -150,7 +150,7 @@ bool dblwr_copy_is_unusable(const unsigned char *copy) {
     return false;
   }
   if (dblwr_copy_is_foreign(lsn_of(copy), redo_end())) {
-    if (!s_foreign_was_seen.exchange(true)) {
+    if (!s_foreign_copy_detected.exchange(true)) {
       ib::warn() << "The doublewrite files have copies that are newer than the"
                     " redo log: they belong to another data directory, or to"
                     " this one before it was initialized again. Recovery does"
@@ -196,7 +196,7 @@ bool dblwr_copy_is_rejected(const unsigned char *copy,
   const bool is_rejected =
       newer_is_torn || dblwr_copy_is_unusable(copy) || first_page_is_torn(copy);
   if (!is_rejected && page_get_page_no(copy) == 0) {
-    s_first_pages.insert(page_get_space_id(copy));
+    s_restored_first_pages.insert(page_get_space_id(copy));
     if (log_sys == nullptr) {
       s_first_page_lsn = std::max(s_first_page_lsn, lsn_of(copy));
     }
@@ -204,15 +204,17 @@ bool dblwr_copy_is_rejected(const unsigned char *copy,
   return is_rejected;
 }
 
-const std::set<uint32_t> &dblwr_restored_first_pages() { return s_first_pages; }
+const std::set<uint32_t> &dblwr_restored_first_pages() {
+  return s_restored_first_pages;
+}
 
-dberr_t dblwr_space(const char *path, uint32_t expected, dberr_t error,
-                    uint32_t *space_id) {
+dberr_t dblwr_correct_space_id(const char *path, uint32_t expected,
+                               dberr_t error, uint32_t *space_id) {
   auto *const copies = recv_sys->dblwr;
-  const bool is_right =
+  const bool is_consistent =
       error == DB_SUCCESS && (expected == *space_id ||
                               copies->find(page_id_t{*space_id, 0}) != nullptr);
-  if (is_right || copies->find(page_id_t{expected, 0}) == nullptr) {
+  if (is_consistent || copies->find(page_id_t{expected, 0}) == nullptr) {
     return error;
   }
   std::array<byte, FIL_PAGE_DATA> header{};
@@ -234,13 +236,13 @@ bool dblwr_trx_sys_page_can_be_read() {
     stop_for_first_page();
   }
   const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
-  s_v1_is_due =
+  s_v1_init_is_due =
       recv_sys->dblwr->find(page_id) != nullptr && is_corrupt(page_id);
-  if (s_v1_is_due) {
+  if (s_v1_init_is_due) {
     ib::info() << "The transaction system page is torn. Recovery has to replace"
                   " it with its copy from the doublewrite buffer.";
   }
-  return !s_v1_is_due;
+  return !s_v1_init_is_due;
 }
 
 dberr_t dblwr_check_system_pages() {
@@ -249,7 +251,8 @@ dberr_t dblwr_check_system_pages() {
                           log_sys->last_checkpoint_lsn.load())) {
     stop_for_first_page();
   }
-  return std::exchange(s_v1_is_due, false) ? dblwr::v1::init() : DB_SUCCESS;
+  return std::exchange(s_v1_init_is_due, false) ? dblwr::v1::init()
+                                                : DB_SUCCESS;
 }
 
 }  // namespace spw

@@ -29,20 +29,20 @@ struct trx_t;
 namespace spw {
 
 /** Note that an index build writes a page that no redo protects.
-@param[in]  observer  of the index build
-@param[in]  of_table  the tablespace that the observer is for
-@param[in]  of_page   the page's tablespace: a full-text index has its own. Any
-                      latch may be held */
-void note_unlogged_page(const Flush_observer *observer, uint32_t of_table,
-                        uint32_t of_page);
+@param[in]  observer        of the index build
+@param[in]  table_space_id  the tablespace that the observer is for
+@param[in]  page_space_id   the page's tablespace: a full-text index has its
+                            own. Any latch may be held */
+void note_unlogged_page(const Flush_observer *observer, uint32_t table_space_id,
+                        uint32_t page_space_id);
 
 /** Sync the files of an index build's pages. Called after these pages were
 written and left the flush list, and before the commit that relies on them.
 @param[in]  observer        of the index build
-@param[in]  of_table        the tablespace that the observer is for
+@param[in]  table_space_id  the tablespace that the observer is for
 @param[in]  is_interrupted  whether the build is given up: nothing is synced */
-void sync_unlogged_pages(const Flush_observer *observer, uint32_t of_table,
-                         bool is_interrupted);
+void sync_unlogged_pages(const Flush_observer *observer,
+                         uint32_t table_space_id, bool is_interrupted);
 
 /** DISCARD TABLESPACE has removed a file: note the redo log's end for
 checkpoint_before_import(). */
@@ -175,8 +175,9 @@ such page is enough.
 expected ID if there is a copy of the expected tablespace's first page and none
 of the other's, and the corrupt page has the expected ID, too
 @return DB_SUCCESS if space_id was set to the expected ID; else error */
-[[nodiscard]] dberr_t dblwr_space(const char *path, uint32_t expected,
-                                  dberr_t error, uint32_t *space_id);
+[[nodiscard]] dberr_t dblwr_correct_space_id(const char *path,
+                                             uint32_t expected, dberr_t error,
+                                             uint32_t *space_id);
 
 /** Called before InnoDB reads the transaction system page, which happens before
 recovery could repair the page by its doublewrite copy. The server stops if the

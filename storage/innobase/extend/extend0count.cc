@@ -52,7 +52,7 @@ void File_extend_timer::begin() {
   if (t_extender == Extender::USER) {
     m_stall.begin();
   }
-  if (m_place != NOWHERE) {
+  if (m_index != NOT_REGISTERED) {
     return;
   }
 
@@ -60,15 +60,15 @@ void File_extend_timer::begin() {
     std::thread::id none{};
     if (s_extending[i].compare_exchange_strong(none,
                                                std::this_thread::get_id())) {
-      m_place = i;
+      m_index = i;
       return;
     }
   }
 }
 
 File_extend_timer::~File_extend_timer() {
-  if (m_place != NOWHERE) {
-    s_extending[m_place].store(std::thread::id{});
+  if (m_index != NOT_REGISTERED) {
+    s_extending[m_index].store(std::thread::id{});
   }
 }
 

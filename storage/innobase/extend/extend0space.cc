@@ -66,7 +66,7 @@ class Acquired_space {
 fsp_try_extend_data_file(). */
 constexpr uint64_t HEADER_UNIT_BYTES = 1024 * 1024;
 
-std::atomic<uint64_t> s_rest_us{0};
+std::atomic<uint64_t> s_pause_us{0};
 
 /** Size of the tablespace when this thread released its latch for a step:
 pages. The file is synced up to this size, because a session that extends a file
@@ -86,7 +86,7 @@ uint64_t reserved_bytes(uint64_t disk_id) {
 uint64_t read_bytes() { return srv_stats.data_read; }
 
 /** Interval at which a pause checks whether it was ended. */
-constexpr std::chrono::milliseconds REST_SLICE{20};
+constexpr std::chrono::milliseconds PAUSE_POLL_INTERVAL{20};
 
 }  // namespace
 
@@ -166,11 +166,11 @@ std::string extend_name(uint32_t space_id) {
   return name;
 }
 
-bool extend_is_known(const char *name) {
+bool extend_name_exists(const char *name) {
   return fil_space_get_id_by_name(name) != SPACE_UNKNOWN;
 }
 
-bool extend_is_called(uint32_t space_id, const char *name) {
+bool extend_has_name(uint32_t space_id, const char *name) {
   return fil_space_get_id_by_name(name) == space_id;
 }
 
@@ -311,16 +311,16 @@ void Extend_pause::after(double step_s,
 
   const uint64_t lsn = log_get_lsn(*log_sys);
   const uint64_t read = read_bytes();
-  if (extend_others_work(lsn - m_lsn, read - m_read_bytes)) {
+  if (extend_others_are_active(lsn - m_lsn, read - m_read_bytes)) {
     const auto begin = steady_clock::now();
     const auto end = begin + std::chrono::microseconds{
                                  static_cast<int64_t>(pause_s(step_s) * 1e6)};
     auto now = begin;
     while (now < end && !is_killed()) {
-      std::this_thread::sleep_until(std::min(end, now + REST_SLICE));
+      std::this_thread::sleep_until(std::min(end, now + PAUSE_POLL_INTERVAL));
       now = steady_clock::now();
     }
-    s_rest_us.fetch_add(
+    s_pause_us.fetch_add(
         static_cast<uint64_t>(
             std::chrono::duration_cast<std::chrono::microseconds>(now - begin)
                 .count()),
@@ -330,6 +330,8 @@ void Extend_pause::after(double step_s,
   m_read_bytes = read;
 }
 
-uint64_t extend_pause_us() { return s_rest_us.load(std::memory_order_relaxed); }
+uint64_t extend_pause_us() {
+  return s_pause_us.load(std::memory_order_relaxed);
+}
 
 }  // namespace spw

@@ -92,7 +92,7 @@ std::optional<Extend_disk> extend_disk(uint32_t space_id);
 /** @param[in]  name  a name
 @return whether a tablespace has exactly this name, and its file has been
 opened */
-bool extend_is_known(const char *name);
+bool extend_name_exists(const char *name);
 
 /** Find the name of a tablespace. Scans all tablespaces.
 @param[in]  space_id  the tablespace
@@ -102,7 +102,7 @@ std::string extend_name(uint32_t space_id);
 /** @param[in]  space_id  a tablespace
 @param[in]  name      a name
 @return whether the tablespace has this name now */
-bool extend_is_called(uint32_t space_id, const char *name);
+bool extend_has_name(uint32_t space_id, const char *name);
 
 /** @param[in]  space_id  a tablespace
 @return false if it grows by its own rules: see UNSUPPORTED_KIND */

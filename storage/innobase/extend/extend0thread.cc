@@ -52,12 +52,12 @@ using std::chrono::steady_clock;
 
 /** Protects the thread's existence and its control variables. */
 std::mutex s_mutex;
-std::condition_variable s_told;
+std::condition_variable s_control_changed;
 IB_thread s_thread;
 bool s_may_run = false;
 bool s_is_running = false;
 
-std::atomic<uint64_t> s_no_room{0};
+std::atomic<uint64_t> s_no_space{0};
 
 /** A data file as a scan reads it. */
 struct Scanned {
@@ -241,7 +241,7 @@ void Extender_ahead::scan(steady_clock::time_point now) {
   std::sort(growing.begin(), growing.end(), [](const auto &a, const auto &b) {
     return a.second->time_to_full_s() < b.second->time_to_full_s();
   });
-  bool is_no_room = false;
+  bool is_disk_nearly_full = false;
   for (auto [sample, file] : growing) {
     const auto disk = extend_disk(file->space_id);
     if (!disk) {
@@ -258,10 +258,10 @@ void Extender_ahead::scan(steady_clock::time_point now) {
         decide_extend_ahead(extend_ahead_pct, *sample, file->history);
     file->target = std::max(file->target, decision.target);
     budget.reserve(file->target - std::min(file->target, file->size));
-    is_no_room |= decision.reason == Extend_reason::DISK_NEARLY_FULL;
+    is_disk_nearly_full |= decision.reason == Extend_reason::DISK_NEARLY_FULL;
   }
-  if (is_no_room) {
-    s_no_room.fetch_add(1, std::memory_order_relaxed);
+  if (is_disk_nearly_full) {
+    s_no_space.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
@@ -332,7 +332,7 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
     return false;
   }
   if (status == Extend_status::FAILED) {
-    s_no_room.fetch_add(1, std::memory_order_relaxed);
+    s_no_space.fetch_add(1, std::memory_order_relaxed);
     m_disks[disk->id].failed(seconds_of(steady_clock::now()));
     ib::warn() << "Tablespace " << file->tablespace->name
                << " could not be extended ahead, to " << target
@@ -343,7 +343,7 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
   }
   const uint64_t added = size - std::min(size, file->size);
   *step_s = duration<double>(steady_clock::now() - begin).count();
-  file->pace.took(added, *step_s);
+  file->pace.record_step(added, *step_s);
   file->free += added;
   file->size = size;
   return size < target;
@@ -360,7 +360,7 @@ void extend_ahead_thread() {
   while (s_may_run) {
     if (extend_ahead_pct == 0) {
       extender.reset();
-      s_told.wait(lock);
+      s_control_changed.wait(lock);
       continue;
     }
     lock.unlock();
@@ -377,7 +377,7 @@ void extend_ahead_thread() {
     }
     lock.lock();
     if (s_may_run) {
-      s_told.wait_until(lock, std::min(next_scan, next_step));
+      s_control_changed.wait_until(lock, std::min(next_scan, next_step));
     }
   }
   lock.unlock();
@@ -443,7 +443,7 @@ void extend_ahead_stop() {
       return;
     }
     s_is_running = false;
-    s_told.notify_all();
+    s_control_changed.notify_all();
   }
   s_thread.join();
 }
@@ -451,11 +451,11 @@ void extend_ahead_stop() {
 void extend_ahead_changed() {
   const std::lock_guard lock{s_mutex};
   start();
-  s_told.notify_all();
+  s_control_changed.notify_all();
 }
 
 uint64_t extend_ahead_no_space() {
-  return s_no_room.load(std::memory_order_relaxed);
+  return s_no_space.load(std::memory_order_relaxed);
 }
 
 }  // namespace spw

@@ -46,10 +46,10 @@ class File_extend_timer {
  private:
   Stall_timer m_stall{Stall::FILE_EXTEND};
 
-  /** Index of this thread's registration. NOWHERE before begin(), and if too
-  many threads extend files at a time. */
-  static constexpr size_t NOWHERE = SIZE_MAX;
-  size_t m_place{NOWHERE};
+  /** Index of this thread's registration. NOT_REGISTERED before begin(), and if
+  too many threads extend files at a time. */
+  static constexpr size_t NOT_REGISTERED = SIZE_MAX;
+  size_t m_index{NOT_REGISTERED};
 };
 
 /** Times a thread's sleep for an rw-latch whose holder extends a data file. It

@@ -22,13 +22,13 @@ Resizing down of the redo log in use: SET GLOBAL innodb_redo_log_capacity. */
 namespace spw {
 
 lsn_t redo_lower_capacity(lsn_t wanted) {
-  const Redo_state fill = redo_state();
+  const Redo_state state = redo_state();
   /* The log writer's limit counts from the checkpoint's block. */
   const lsn_t checkpoint =
-      ut_uint64_align_down(fill.lsn_last_checkpoint, OS_FILE_LOG_BLOCK_SIZE);
+      ut_uint64_align_down(state.lsn_last_checkpoint, OS_FILE_LOG_BLOCK_SIZE);
   /* The redo log may not be open yet. */
   const lsn_t age =
-      fill.lsn_current < checkpoint ? 0 : fill.lsn_current - checkpoint;
+      state.lsn_current < checkpoint ? 0 : state.lsn_current - checkpoint;
   return ut_uint64_align_up(redo_lowered_capacity(wanted, redo_capacity(), age),
                             OS_FILE_LOG_BLOCK_SIZE);
 }

@@ -33,19 +33,19 @@ Redo_capacity redo_capacity() {
 }
 
 Redo_state redo_state() {
-  Redo_state fill;
+  Redo_state state;
 
   if (log_sys == nullptr) {
-    return fill;
+    return state;
   }
 
   /* Invariant: none is ahead of the next, as they are read in this order. */
-  fill.lsn_last_checkpoint = log_sys->last_checkpoint_lsn.load();
-  fill.lsn_flushed = log_sys->flushed_to_disk_lsn.load();
-  fill.lsn_current = log_get_lsn(*log_sys);
-  fill.age = fill.lsn_current - fill.lsn_last_checkpoint;
-  fill.limits = redo_limits(redo_capacity());
-  return fill;
+  state.lsn_last_checkpoint = log_sys->last_checkpoint_lsn.load();
+  state.lsn_flushed = log_sys->flushed_to_disk_lsn.load();
+  state.lsn_current = log_get_lsn(*log_sys);
+  state.age = state.lsn_current - state.lsn_last_checkpoint;
+  state.limits = redo_limits(redo_capacity());
+  return state;
 }
 
 }  // namespace spw

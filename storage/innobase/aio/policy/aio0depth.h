@@ -35,7 +35,7 @@ constexpr uint32_t AIO_REAP_MAX = AIO_DEPTH_DEFAULT;
 /** Input of decide_aio_depth(). */
 struct Aio_depth_input {
   /** innodb_aio_pending_ios_per_thread: AIO_DEPTH_MIN to AIO_DEPTH_MAX. */
-  uint64_t asked;
+  uint64_t requested;
 
   /** Number of AIO contexts, one per I/O thread: 1 or more. */
   uint64_t n_contexts;
@@ -51,16 +51,16 @@ struct Aio_depth_input {
 /** Reason for the depth. */
 enum class Aio_depth_reason {
   /** The requested depth fits. */
-  AS_ASKED,
+  AS_REQUESTED,
   /** The depth is the largest that fits. */
   LOWERED_TO_FIT,
   /** Not even AIO_DEPTH_MIN fits. */
-  NO_ROOM
+  LIMIT_REACHED
 };
 
 /** Result of decide_aio_depth(). */
 struct Aio_depth_output {
-  /** Pending I/Os per thread; 0 with NO_ROOM. */
+  /** Pending I/Os per thread; 0 with LIMIT_REACHED. */
   uint64_t depth;
 
   /** Number of requests to reserve for the requested depth. */
@@ -83,20 +83,20 @@ aio-max-nr".
 constexpr Aio_depth_output decide_aio_depth(const Aio_depth_input &input) {
   Aio_depth_output output{};
 
-  output.needed = input.asked * input.n_contexts;
+  output.needed = input.requested * input.n_contexts;
   output.available = input.system_used < input.system_limit
                          ? input.system_limit - input.system_used
                          : 0;
 
   if (output.needed <= output.available) {
-    output.depth = input.asked;
-    output.reason = Aio_depth_reason::AS_ASKED;
+    output.depth = input.requested;
+    output.reason = Aio_depth_reason::AS_REQUESTED;
     return output;
   }
 
   output.depth = output.available / input.n_contexts;
   output.depth -= output.depth % AIO_DEPTH_STEP;
-  output.reason = output.depth == 0 ? Aio_depth_reason::NO_ROOM
+  output.reason = output.depth == 0 ? Aio_depth_reason::LIMIT_REACHED
                                     : Aio_depth_reason::LOWERED_TO_FIT;
   return output;
 }

@@ -43,7 +43,7 @@ namespace spw {
 
 /** The free slots of one AIO array, and the completed ones of each segment.
 
-The caller's mutex for the array protects the free slots (take(), give(),
+The caller's mutex for the array protects the free slots (take(), release(),
 n_used()). The completed slots of a segment belong to the I/O thread that serves
 the segment, and need no protection. */
 class Aio_slots {
@@ -103,7 +103,7 @@ class Aio_slots {
 
   /** Release a slot that take() returned.
   @param[in]  slot  number of the slot */
-  void give(uint32_t slot) {
+  void release(uint32_t slot) {
     const uint32_t segment = slot / m_slots_per_segment;
     uint32_t &n_free = m_n_free[segment];
 

@@ -105,7 +105,7 @@ struct Atomic_input {
 
   /** innodb_use_atomic_writes_fs: accept what the server cannot verify: a file
   system's journal, and the sector of a device whose driver is not trusted. */
-  bool file_system_is_enough;
+  bool accept_unverified;
 
   /** The file's page size, in bytes: a power of 2 from 1,024 to 65,536. */
   uint32_t page_bytes;
@@ -118,7 +118,7 @@ struct Atomic_input {
   checkpoint. False with innodb_flush_method = O_DIRECT_NO_FSYNC and nosync. */
   bool is_synced;
 
-  Storage_capabilities found;
+  Storage_capabilities storage;
 };
 
 /** Why a file has its method, or none. */
@@ -126,7 +126,7 @@ enum class Atomic_reason : uint8_t {
   /** innodb_use_atomic_writes is OFF. */
   OFF,
   /** Pages are written atomically, by the method in the output. */
-  WHOLE,
+  ATOMIC,
   /** Without native AIO one write can contain several pages. */
   SIMULATED_AIO,
   /** The file has no direct I/O. */
@@ -177,23 +177,23 @@ struct Atomic_output {
 
 /** RWF_ATOMIC also requires that the length is a power of 2 and the offset a
 multiple of it, which holds for every page.
-@param[in]  found       the capabilities of the file's storage
+@param[in]  storage     the capabilities of the file's storage
 @param[in]  page_bytes  see Atomic_input
 @return whether the kernel reports that a page can be written with RWF_ATOMIC */
-constexpr bool units_hold_page(const Storage_capabilities &found,
+constexpr bool units_hold_page(const Storage_capabilities &storage,
                                uint32_t page_bytes) {
-  return 0 < found.unit_min_bytes && found.unit_min_bytes <= page_bytes &&
-         page_bytes <= found.unit_max_bytes;
+  return 0 < storage.unit_min_bytes && storage.unit_min_bytes <= page_bytes &&
+         page_bytes <= storage.unit_max_bytes;
 }
 
-/** @param[in]  found       capabilities for which units_hold_page() is true
+/** @param[in]  storage     capabilities for which units_hold_page() is true
 @param[in]  page_bytes  see Atomic_input
 @return whether the device itself writes the page atomically */
-constexpr bool device_holds_page(const Storage_capabilities &found,
+constexpr bool device_holds_page(const Storage_capabilities &storage,
                                  uint32_t page_bytes) {
-  return page_bytes <= found.device_max_bytes &&
-         (found.unit_max_opt_bytes == 0 ||
-          page_bytes <= found.unit_max_opt_bytes);
+  return page_bytes <= storage.device_max_bytes &&
+         (storage.unit_max_opt_bytes == 0 ||
+          page_bytes <= storage.unit_max_opt_bytes);
 }
 
 /** @param[in]  error  errno of a write with RWF_ATOMIC
@@ -209,7 +209,7 @@ examined: reads need no method, and the next open of the file examines it again.
 @param[in]  input  the settings and the capabilities of the storage
 @return the method and the reason */
 constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
-  const Storage_capabilities &found = input.found;
+  const Storage_capabilities &storage = input.storage;
   const bool is_on = input.setting == Atomic_writes::ON;
 
   if (input.setting == Atomic_writes::OFF) {
@@ -223,40 +223,40 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
   }
 
   /* The reason if no method holds: the last method that nearly did. */
-  Atomic_reason reason = found.error == 0 ? Atomic_reason::NOTHING_FOUND
-                                          : Atomic_reason::NOT_EXAMINED;
-  const bool units_hold = units_hold_page(found, input.page_bytes);
+  Atomic_reason reason = storage.error == 0 ? Atomic_reason::NOTHING_FOUND
+                                            : Atomic_reason::NOT_EXAMINED;
+  const bool units_hold = units_hold_page(storage, input.page_bytes);
   Atomic_reason copies = Atomic_reason::NOTHING_FOUND;
 
-  if (!found.is_direct) {
+  if (!storage.is_direct) {
     reason = Atomic_reason::NOT_DIRECT;
-  } else if (found.ioctl_succeeds) {
-    return {Atomic_method::IOCTL, false, Atomic_reason::WHOLE};
-  } else if (units_hold && is_rejection(found.rwf_error)) {
+  } else if (storage.ioctl_succeeds) {
+    return {Atomic_method::IOCTL, false, Atomic_reason::ATOMIC};
+  } else if (units_hold && is_rejection(storage.rwf_error)) {
     reason = Atomic_reason::REJECTED;
-  } else if (units_hold && found.rwf_error != 0 && !is_on) {
+  } else if (units_hold && storage.rwf_error != 0 && !is_on) {
     reason = Atomic_reason::NOT_TRIED;
   } else if (units_hold) {
     /* ON uses RWF_ATOMIC also if the test write failed: a write with RWF_ATOMIC
     is atomic, or the kernel rejects it and the server stops. */
-    copies =
-        found.rwf_error == 0 ? Atomic_reason::WHOLE : Atomic_reason::NOT_TRIED;
-    if (device_holds_page(found, input.page_bytes)) {
+    copies = storage.rwf_error == 0 ? Atomic_reason::ATOMIC
+                                    : Atomic_reason::NOT_TRIED;
+    if (device_holds_page(storage, input.page_bytes)) {
       return {Atomic_method::RWF, false, copies};
     }
     reason = Atomic_reason::COPIES_ARE_SLOW;
   }
 
-  if (input.page_bytes <= found.file_system_bytes) {
-    if (input.file_system_is_enough) {
-      return {Atomic_method::FILE_SYSTEM, false, Atomic_reason::WHOLE};
+  if (input.page_bytes <= storage.file_system_bytes) {
+    if (input.accept_unverified) {
+      return {Atomic_method::FILE_SYSTEM, false, Atomic_reason::ATOMIC};
     }
     reason = Atomic_reason::FILE_SYSTEM_NOT_ALLOWED;
   }
-  if (found.is_direct && found.direct_is_confirmed &&
-      input.page_bytes <= found.sector_bytes) {
-    if (found.sector_is_trusted || input.file_system_is_enough) {
-      return {Atomic_method::SECTOR, false, Atomic_reason::WHOLE};
+  if (storage.is_direct && storage.direct_is_confirmed &&
+      input.page_bytes <= storage.sector_bytes) {
+    if (storage.sector_is_trusted || input.accept_unverified) {
+      return {Atomic_method::SECTOR, false, Atomic_reason::ATOMIC};
     }
     reason = Atomic_reason::SECTOR_NOT_TRUSTED;
   }
@@ -265,7 +265,7 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
   if (copies != Atomic_reason::NOTHING_FOUND && is_on) {
     return {Atomic_method::RWF_COPY, false, copies};
   }
-  return {Atomic_method::NONE, is_on && found.error == 0, reason};
+  return {Atomic_method::NONE, is_on && storage.error == 0, reason};
 }
 
 /** @param[in]  method              the method of a page's file
@@ -301,8 +301,8 @@ constexpr bool may_bypass_doublewrite(Atomic_writes setting,
 /** @param[in]  output              the decision for a file
 @param[in]  is_page_compressed  see is_written_atomically()
 @return the decision as users see it */
-constexpr Atomic_output as_seen(const Atomic_output &output,
-                                bool is_page_compressed) {
+constexpr Atomic_output as_shown(const Atomic_output &output,
+                                 bool is_page_compressed) {
   return is_page_compressed && output.method != Atomic_method::NONE
              ? Atomic_output{Atomic_method::NONE, false,
                              Atomic_reason::PAGE_COMPRESSED}

@@ -145,10 +145,10 @@ InnoDB reserves two units and 1 % of the file for undo logs and cleaning
 (fsp_reserve_free_extents()). An insert may ask for three more units. One of the
 units above the free limit holds only extent descriptors. */
 constexpr uint64_t extend_free_bytes(const Tablespace_sample &sample) {
-  constexpr uint64_t KEPT = 2, ASKED = 3, DESCRIBING = 1;
-  const uint64_t kept =
-      KEPT + ASKED + DESCRIBING + sample.size / sample.unit_bytes / 100;
-  return (sample.n_unused > kept ? sample.n_unused - kept : 0) *
+  constexpr uint64_t RESERVED = 2, REQUESTED = 3, DESCRIPTORS = 1;
+  const uint64_t unusable = RESERVED + REQUESTED + DESCRIPTORS +
+                            sample.size / sample.unit_bytes / 100;
+  return (sample.n_unused > unusable ? sample.n_unused - unusable : 0) *
          sample.unit_bytes;
 }
 
@@ -196,7 +196,7 @@ enum class Extend_reason {
   /** There is enough free space. */
   ENOUGH,
   /** The free percentage is below innodb_extend_ahead_pct. */
-  SHARE,
+  FREE_PCT,
   /** The free space runs out within EXTEND_HORIZON_S, or is less than an
   allocation burst. */
   GROWTH,
@@ -243,10 +243,10 @@ inline Extend_history extend_history(const Extend_history &history,
       static_cast<double>(grown) / std::max(window_s, EXTEND_GROWTH_WINDOW_S),
       static_cast<double>(grown - std::min(grown, burst)) /
           std::max(window_s, EXTEND_BURST_S));
-  const double kept =
+  const double decay =
       std::exp2(-(sample.now_s - history.now_s) / EXTEND_GROWTH_HALF_LIFE_S);
-  now.growth = std::max(rate, history.growth * kept);
-  now.grown = history.grown * kept +
+  now.growth = std::max(rate, history.growth * decay);
+  now.grown = history.grown * decay +
               static_cast<double>(used - std::min(used, history.used));
   now.used = used;
   /* A window begins with growth: the time before is not part of a load. */
@@ -278,10 +278,10 @@ constexpr double pause_ahead_s(double step_s, double time_to_full_s) {
   return time_to_full_s < EXTEND_HORIZON_S ? 0.0 : pause_s(step_s);
 }
 
-/** @param[in]  look_s  duration of a scan of all tablespaces: seconds
+/** @param[in]  scan_s  duration of a scan of all tablespaces: seconds
 @return time from its end to the next scan: seconds */
-constexpr double scan_interval_s(double look_s) {
-  return std::clamp(look_s / EXTEND_SCAN_FRACTION, EXTEND_SCAN_MIN_S,
+constexpr double scan_interval_s(double scan_s) {
+  return std::clamp(scan_s / EXTEND_SCAN_FRACTION, EXTEND_SCAN_MIN_S,
                     EXTEND_SCAN_MAX_S);
 }
 
@@ -308,23 +308,23 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   const uint64_t burst = extend_burst_bytes(sample);
   /* The growth may be a single burst of inserts: the space preallocated for it
   is of its own size. A sustained load has grown by more. */
-  const auto soon = static_cast<uint64_t>(
+  const auto used_soon = static_cast<uint64_t>(
       std::min({history.growth * EXTEND_HORIZON_S, history.grown / 2.0,
                 static_cast<double>(EXTEND_AHEAD_MAX_BYTES) / 2.0}));
   const uint64_t free = extend_free_bytes(sample);
-  const bool is_soon_full = free < soon + burst;
-  const bool is_share_low =
+  const bool runs_out_soon = free < used_soon + burst;
+  const bool is_free_pct_low =
       static_cast<double>(free) <
       std::min(static_cast<double>(sample.size) * ahead_pct / 100.0,
                static_cast<double>(EXTEND_AHEAD_MAX_BYTES));
-  if (!is_soon_full && !is_share_low) {
+  if (!runs_out_soon && !is_free_pct_low) {
     return {Extend_reason::ENOUGH, 0};
   }
   /* Twice the space that is used up soon, so that the next scan finds enough,
   plus two allocation bursts. A file at most doubles, so that many small files
   with little growth do not fill the disk. */
   const uint64_t wanted = std::min(
-      {sample.size, 2 * soon + 2 * burst,
+      {sample.size, 2 * used_soon + 2 * burst,
        EXTEND_AHEAD_MAX_BYTES - std::min(free, EXTEND_AHEAD_MAX_BYTES)});
   const uint64_t limit =
       sample.size_max - sample.size_max % sample.extent_bytes;
@@ -339,7 +339,8 @@ inline Extend_decision decide_extend_ahead(uint32_t ahead_pct,
   if (target - sample.size > sample.disk_available) {
     return {Extend_reason::DISK_NEARLY_FULL, 0};
   }
-  return {is_soon_full ? Extend_reason::GROWTH : Extend_reason::SHARE, target};
+  return {runs_out_soon ? Extend_reason::GROWTH : Extend_reason::FREE_PCT,
+          target};
 }
 
 }  // namespace spw

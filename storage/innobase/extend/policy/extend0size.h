@@ -71,12 +71,13 @@ constexpr uint64_t extend_size_max(uint64_t page_bytes, uint64_t extent_bytes) {
 @param[in]  unit   the result is a multiple of it; at least 1
 @return the size rounded up; the largest multiple if that overflows */
 constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
-  const uint64_t rest = bytes % unit;
-  if (rest == 0) {
+  const uint64_t remainder = bytes % unit;
+  if (remainder == 0) {
     return bytes;
   }
-  return bytes > UINT64_MAX - (unit - rest) ? UINT64_MAX - UINT64_MAX % unit
-                                            : bytes + (unit - rest);
+  return bytes > UINT64_MAX - (unit - remainder)
+             ? UINT64_MAX - UINT64_MAX % unit
+             : bytes + (unit - remainder);
 }
 
 /** @param[in]  text  digits followed by K, M, G or T, in either case
@@ -118,14 +119,14 @@ constexpr uint64_t extend_disk_reserve(uint64_t disk_bytes) {
 @return space that extending ahead can use: bytes */
 constexpr uint64_t extend_disk_available(uint64_t disk_free,
                                          uint64_t disk_bytes) {
-  const uint64_t kept = extend_disk_reserve(disk_bytes);
-  return disk_free > kept ? disk_free - kept : 0;
+  const uint64_t headroom = extend_disk_reserve(disk_bytes);
+  return disk_free > headroom ? disk_free - headroom : 0;
 }
 
 /** Input of decide_extend_target(). Sizes are in bytes. */
 struct Extend_target_input {
   /** The number in the statement: pages or bytes. */
-  uint64_t asked;
+  uint64_t requested;
 
   /** Whether that number is pages. */
   bool is_pages;
@@ -167,16 +168,16 @@ struct Extend_target {
 @param[in]  input  the request, and the file
 @return the size and the reason */
 constexpr Extend_target decide_extend_target(const Extend_target_input &input) {
-  if (input.asked == 0) {
+  if (input.requested == 0) {
     return {Extend_target_reason::ZERO, 0, 0};
   }
-  if (input.is_pages && input.asked > UINT64_MAX / input.page_bytes) {
+  if (input.is_pages && input.requested > UINT64_MAX / input.page_bytes) {
     return {Extend_target_reason::BEYOND_LIMIT, 0, 0};
   }
-  const uint64_t asked =
-      input.is_pages ? input.asked * input.page_bytes : input.asked;
-  const uint64_t bytes = round_up(asked, input.extent_bytes);
-  if (bytes > input.size_max || bytes < asked) {
+  const uint64_t requested =
+      input.is_pages ? input.requested * input.page_bytes : input.requested;
+  const uint64_t bytes = round_up(requested, input.extent_bytes);
+  if (bytes > input.size_max || bytes < requested) {
     return {Extend_target_reason::BEYOND_LIMIT, 0, 0};
   }
   if (bytes <= input.size) {
@@ -185,8 +186,8 @@ constexpr Extend_target decide_extend_target(const Extend_target_input &input) {
   return {Extend_target_reason::GROW, bytes, bytes - input.size};
 }
 
-/** Input of decide_extend_room(): bytes. */
-struct Extend_room_input {
+/** Input of decide_extend_disk_space(): bytes. */
+struct Extend_disk_space_input {
   /** Free space for this process, and size of the file system. */
   uint64_t disk_free;
   uint64_t disk_bytes;
@@ -195,44 +196,45 @@ struct Extend_room_input {
   uint64_t reserved;
 };
 
-/** Result of decide_extend_room(). */
-struct Extend_room {
+/** Result of decide_extend_disk_space(). */
+struct Extend_disk_space {
   /** Whether the statement may begin. */
   bool is_enough;
 
   /** Whether it leaves less than the headroom. */
-  bool is_little_left;
+  bool uses_headroom;
 
   /** Free space after all running statements have ended: bytes. */
   uint64_t left;
 
   /** Min free space that a step leaves: bytes. */
-  uint64_t kept;
+  uint64_t free_min;
 };
 
 /** Decide whether a file system has enough space for a statement.
 @param[in]  input  the file system
 @return the free space, and the minimum to leave */
-constexpr Extend_room decide_extend_room(const Extend_room_input &input) {
+constexpr Extend_disk_space decide_extend_disk_space(
+    const Extend_disk_space_input &input) {
   const uint64_t headroom = extend_disk_reserve(input.disk_bytes);
-  const auto kept_min = static_cast<uint64_t>(
-      static_cast<double>(headroom) * EXTEND_DISK_RESERVE_FLOOR_FRACTION);
+  const auto floor = static_cast<uint64_t>(static_cast<double>(headroom) *
+                                           EXTEND_DISK_RESERVE_FLOOR_FRACTION);
   const uint64_t left =
       input.disk_free - std::min(input.disk_free, input.reserved);
-  const bool is_little_left = left < headroom;
-  return {.is_enough = input.reserved <= input.disk_free && left >= kept_min,
-          .is_little_left = is_little_left,
+  const bool uses_headroom = left < headroom;
+  return {.is_enough = input.reserved <= input.disk_free && left >= floor,
+          .uses_headroom = uses_headroom,
           .left = left,
-          .kept = is_little_left ? kept_min : headroom};
+          .free_min = uses_headroom ? floor : headroom};
 }
 
-/** @param[in]  available   decide_extend_room() at the statement's begin
+/** @param[in]  space       decide_extend_disk_space() at the statement's begin
 @param[in]  step_bytes  bytes that the next step adds
 @param[in]  disk_free   free on the file system now: bytes
 @return whether the statement may make that step */
-constexpr bool extend_may_step(const Extend_room &available,
+constexpr bool extend_may_step(const Extend_disk_space &space,
                                uint64_t step_bytes, uint64_t disk_free) {
-  return step_bytes <= disk_free && disk_free - step_bytes >= available.kept;
+  return step_bytes <= disk_free && disk_free - step_bytes >= space.free_min;
 }
 
 /** Paces the steps of an extension. Used by one thread. */
@@ -257,7 +259,7 @@ class Extend_pace {
   steps may end in a cache, and shrinks at once.
   @param[in]  bytes    bytes that the step has added
   @param[in]  seconds  duration of the step */
-  constexpr void took(uint64_t bytes, double seconds) {
+  constexpr void record_step(uint64_t bytes, double seconds) {
     const double twice = 2.0 * static_cast<double>(m_step);
     const double fitting =
         seconds > 0.0 ? static_cast<double>(bytes) * EXTEND_STEP_S / seconds
@@ -275,7 +277,8 @@ class Extend_pace {
 /** @param[in]  redo_bytes  redo written since the last step: bytes
 @param[in]  read_bytes  data read from data files since the last step: bytes
 @return whether other threads use the device, so that steps pause for them */
-constexpr bool extend_others_work(uint64_t redo_bytes, uint64_t read_bytes) {
+constexpr bool extend_others_are_active(uint64_t redo_bytes,
+                                        uint64_t read_bytes) {
   return redo_bytes >= EXTEND_OTHERS_REDO_BYTES ||
          read_bytes >= EXTEND_OTHERS_READ_BYTES;
 }

@@ -105,12 +105,12 @@ struct Stall_summary {
       ended += n;
     }
 
-    const uint64_t wanted = (ended * pct + 99) / 100;
-    uint64_t seen = 0;
+    const uint64_t rank = (ended * pct + 99) / 100;
+    uint64_t cumulative = 0;
 
     for (size_t i = 0; i < STALL_BOUNDS_US.size(); ++i) {
-      seen += buckets[i];
-      if (seen >= wanted) {
+      cumulative += buckets[i];
+      if (cumulative >= rank) {
         return std::min(STALL_BOUNDS_US[i], max_us);
       }
     }
