@@ -25,21 +25,25 @@ struct Case {
   Aio_depth_reason reason;
 };
 
-TEST(Aio_depth, Cases) {
+TEST(Aio_depth, Decision) {
   constexpr auto AS_REQUESTED = Aio_depth_reason::AS_REQUESTED;
   constexpr auto LOWERED = Aio_depth_reason::LOWERED_TO_FIT;
   constexpr auto LIMIT_REACHED = Aio_depth_reason::LIMIT_REACHED;
 
+  constexpr uint64_t LIMIT = 65536;
+  /* 16 * 4096 = 65536. LIMIT / 17 = 3855, rounded down to 120 * 32.
+  LIMIT / 129 = 508, rounded down to 15 * 32. (LIMIT - 60000) / 9 = 615, rounded
+  down to 19 * 32. */
   const Case cases[] = {
-      {"default", {256, 9, 65536, 0}, 256, AS_REQUESTED},
-      {"exactly enough", {4096, 16, 65536, 0}, 4096, AS_REQUESTED},
-      {"one context too many", {4096, 17, 65536, 0}, 3840, LOWERED},
-      {"largest of all", {4096, 129, 65536, 0}, 480, LOWERED},
-      {"others use some", {1024, 9, 65536, 60000}, 608, LOWERED},
+      {"default", {256, 9, LIMIT, 0}, 256, AS_REQUESTED},
+      {"exactly enough", {4096, 16, LIMIT, 0}, 4096, AS_REQUESTED},
+      {"one context too many", {4096, 17, LIMIT, 0}, 120 * 32, LOWERED},
+      {"largest of all", {4096, 129, LIMIT, 0}, 15 * 32, LOWERED},
+      {"others use some", {1024, 9, LIMIT, 60000}, 19 * 32, LOWERED},
       {"smallest that fits", {4096, 129, 129 * 32, 0}, 32, LOWERED},
       {"smallest does not fit", {4096, 129, 129 * 32 - 1, 0}, 0, LIMIT_REACHED},
-      {"nothing left", {32, 3, 65536, 65536}, 0, LIMIT_REACHED},
-      {"limit lowered below use", {32, 3, 100, 65536}, 0, LIMIT_REACHED},
+      {"nothing left", {32, 3, LIMIT, LIMIT}, 0, LIMIT_REACHED},
+      {"limit lowered below use", {32, 3, 100, LIMIT}, 0, LIMIT_REACHED},
       {"no limit", {4096, 129, UINT64_MAX, 0}, 4096, AS_REQUESTED},
   };
 
@@ -82,24 +86,27 @@ TEST(Aio_depth, IsTheLargestThatFits) {
   }
 }
 
-TEST(Aio_depth, GrowsWhenOthersGiveBackRoom) {
-  /* The depth is as requested: it cannot grow. */
+TEST(Aio_depth, CanGrowWhenOtherProcessesReleaseRequests) {
+  /* 9 * 256 = 2304 of 64536 available requests: the depth is as requested, and
+  cannot grow. */
   EXPECT_FALSE(aio_depth_can_grow({256, 9, 65536, 1000}));
-  /* Other processes hold the missing requests. */
+  /* 5 * 1024 = 5120 would fit, but other processes leave 536. */
   EXPECT_TRUE(aio_depth_can_grow({1024, 5, 65536, 65000}));
-  /* The requested depth would not fit in an idle system either, but a larger
-  one would. */
+  /* Available are 100, too few for 129 threads. In an idle system 480 fits:
+  65536 / 129 = 508. */
   EXPECT_TRUE(aio_depth_can_grow({4096, 129, 65536, 65436}));
-  /* No process holds any. */
+  /* No process holds any: the depth is 480 already. */
   EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 0}));
-  /* Other processes hold less than a step for each thread. */
+  /* (65536 - 129) / 129 = 507, rounded down to 480, as in an idle system. */
   EXPECT_FALSE(aio_depth_can_grow({4096, 129, 65536, 129}));
 }
 
-TEST(Aio_depth, HalvesDownToNothing) {
+TEST(Aio_depth, HalvesInStepsDownToZero) {
   EXPECT_EQ(2048U, spw::halve_aio_depth(4096));
+  /* 96 / 2 = 48, rounded down to a step of 32. */
   EXPECT_EQ(32U, spw::halve_aio_depth(96));
   EXPECT_EQ(32U, spw::halve_aio_depth(64));
+  /* 32 / 2 = 16 is less than a step. */
   EXPECT_EQ(0U, spw::halve_aio_depth(32));
 }
 

@@ -19,7 +19,7 @@ namespace {
 using spw::Aio_slots;
 
 /* Rule A: a single request at a time stays with one thread. */
-TEST(Aio_slots, OneAtATimeStaysWithOneThread) {
+TEST(Aio_slots, SingleRequestsUseOneSegment) {
   Aio_slots slots(4, 8);
   const uint32_t first = slots.take();
   slots.release(first);
@@ -32,19 +32,22 @@ TEST(Aio_slots, OneAtATimeStaysWithOneThread) {
 }
 
 /* Rule B: concurrent requests use the threads in cyclic order. */
-TEST(Aio_slots, ConcurrentRequestsGoRound) {
-  Aio_slots slots(4, 8);
+TEST(Aio_slots, ConcurrentRequestsUseSegmentsInCyclicOrder) {
+  constexpr uint32_t SEGMENTS = 4;
+  constexpr uint32_t DEPTH = 8;
+  Aio_slots slots(SEGMENTS, DEPTH);
 
-  for (uint32_t i = 0; i < 32; ++i) {
-    EXPECT_EQ(i % 4, slots.take() / 8) << i;
-    for (uint32_t segment = 0; segment < 4; ++segment) {
-      EXPECT_EQ((i + 4 - segment) / 4, slots.n_used(segment));
+  for (uint32_t i = 0; i < SEGMENTS * DEPTH; ++i) {
+    EXPECT_EQ(i % SEGMENTS, slots.take() / DEPTH) << i;
+    for (uint32_t segment = 0; segment < SEGMENTS; ++segment) {
+      /* Requests 0 to i whose number modulo 4 is the segment. */
+      EXPECT_EQ((i + SEGMENTS - segment) / SEGMENTS, slots.n_used(segment));
     }
   }
 }
 
 /* Rule B: a thread without a free slot is skipped. */
-TEST(Aio_slots, FullThreadIsPassedOver) {
+TEST(Aio_slots, FullSegmentIsSkipped) {
   Aio_slots slots(3, 2);
   std::vector<uint32_t> taken;
   for (int i = 0; i < 6; ++i) {
@@ -54,6 +57,7 @@ TEST(Aio_slots, FullThreadIsPassedOver) {
   EXPECT_EQ((std::vector<uint32_t>{0, 1, 2, 3, 4, 5}), taken);
   EXPECT_FALSE(slots.has_free());
 
+  /* Two slots a segment: slot 5 is in segment 2, slot 1 in segment 0. */
   slots.release(5);
   slots.release(1);
   EXPECT_EQ(1U, slots.take());
@@ -62,7 +66,8 @@ TEST(Aio_slots, FullThreadIsPassedOver) {
 
 /* Rule C: the slots used over time follow the requests in flight, not the
 depth. */
-TEST(Aio_slots, TouchesNoMoreSlotsThanAreInFlight) {
+TEST(Aio_slots, SlotsUsedOverTimeFollowRequestsInFlight) {
+  constexpr size_t IN_FLIGHT = 128;
   for (const uint32_t depth : {256, 4096}) {
     Aio_slots slots(64, depth);
     std::set<uint32_t> touched;
@@ -71,12 +76,12 @@ TEST(Aio_slots, TouchesNoMoreSlotsThanAreInFlight) {
     for (int i = 0; i < 100000; ++i) {
       in_flight.push_back(slots.take());
       touched.insert(in_flight.back());
-      if (in_flight.size() > 128) {
+      if (in_flight.size() > IN_FLIGHT) {
         slots.release(in_flight.front());
         in_flight.pop_front();
       }
     }
-    EXPECT_LE(touched.size(), 3 * 128U) << depth;
+    EXPECT_LE(touched.size(), 3 * IN_FLIGHT) << depth;
   }
 }
 
@@ -136,7 +141,7 @@ TEST(Aio_slots, RandomUse) {
 }
 
 /* Rule D: in the order of completion. */
-TEST(Aio_slots, CompletedComeInTheirOrder) {
+TEST(Aio_slots, CompletedSlotsInOrderOfCompletion) {
   Aio_slots slots(2, 8);
   uint32_t slot;
 

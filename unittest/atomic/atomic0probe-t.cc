@@ -93,7 +93,7 @@ class AtomicProbe : public testing::Test {
   bool m_has_sectors;
 };
 
-TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
+TEST_F(AtomicProbe, OrdinaryFileHasNoCapabilities) {
   const auto storage = detect();
   EXPECT_FALSE(storage.is_direct);
   EXPECT_FALSE(storage.ioctl_succeeds);
@@ -104,7 +104,7 @@ TEST_F(AtomicProbe, NothingIsPromisedOfAnOrdinaryFile) {
   EXPECT_TRUE(storage.rwf_error == 0 || units_hold_page(storage, PAGE_BYTES));
 }
 
-TEST_F(AtomicProbe, DirectIoIsSeen) {
+TEST_F(AtomicProbe, DetectsDirectIo) {
   const int file = open(m_path.c_str(), O_RDWR | O_DIRECT);
   if (file < 0) {
     GTEST_SKIP() << "needs direct I/O";
@@ -113,7 +113,7 @@ TEST_F(AtomicProbe, DirectIoIsSeen) {
   EXPECT_TRUE(detect(O_RDWR | O_DIRECT).is_direct);
 }
 
-TEST_F(AtomicProbe, TheQueueOfADisk) {
+TEST_F(AtomicProbe, ReadsQueueOfDisk) {
   if (!m_has_sectors) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
@@ -124,7 +124,7 @@ TEST_F(AtomicProbe, TheQueueOfADisk) {
   EXPECT_EQ(storage.sector_bytes, 4096u);
 }
 
-TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
+TEST_F(AtomicProbe, PartitionUsesQueueOfItsDisk) {
   if (!m_has_sectors) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
@@ -140,7 +140,7 @@ TEST_F(AtomicProbe, TheQueueOfAPartitionIsItsDisks) {
   EXPECT_EQ(detect().sector_bytes, 512u);
 }
 
-TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
+TEST_F(AtomicProbe, SmallestSectorOfAllDevicesBelow) {
   if (!m_has_sectors) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
@@ -164,7 +164,7 @@ TEST_F(AtomicProbe, TheLeastSectorOfAllThatIsBelow) {
   EXPECT_EQ(detect().sector_bytes, 0u);
 }
 
-TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
+TEST_F(AtomicProbe, FileOnOtherFileSystemHasNoSector) {
   const int file = memfd_create("file", 0);
   ASSERT_GE(file, 0);
   struct stat status;
@@ -179,7 +179,7 @@ TEST_F(AtomicProbe, AFileThatMayLieElsewhereHasNoSectors) {
   close(file);
 }
 
-TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
+TEST_F(AtomicProbe, LoopDeviceWithMissingFileOrCycleHasNoSector) {
   if (!m_has_sectors) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
@@ -199,7 +199,7 @@ TEST_F(AtomicProbe, ALoopDeviceHasTheSectorsOfItsFilesDevice) {
   EXPECT_EQ(detect().sector_bytes, 0u);
 }
 
-TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
+TEST_F(AtomicProbe, LoopDeviceAtUnalignedOffsetHasNoSector) {
   if (!m_has_sectors) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
@@ -214,26 +214,30 @@ TEST_F(AtomicProbe, ALoopDeviceThatBeginsWithinASectorHasNone) {
   fs::create_directories(loop);
   std::ofstream(loop / "backing_file") << "/proc/version\n";
   EXPECT_EQ(detect().sector_bytes, 0u);
+  /* 8192 = 2 * 4096: the begin of a sector. */
   std::ofstream(loop / "offset") << "8192\n";
   EXPECT_EQ(detect().sector_bytes, 4096u);
+  /* 512 is within a sector. */
   std::ofstream(loop / "offset") << "512\n";
   EXPECT_EQ(detect().sector_bytes, 0u);
 }
 
-TEST_F(AtomicProbe, APartitionBeginsWhereAPageWould) {
+TEST_F(AtomicProbe, PartitionMustBeAlignedToPageSize) {
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  /* sysfs counts units of 512 bytes: 2048 * 512 = 1 MiB = 64 pages. */
   std::ofstream(m_folder / "sys/dev/block" / m_device / "start") << "2048\n";
   EXPECT_EQ(detect().device_max_bytes, 65536u);
+  /* 63 * 512 = 32256 bytes are no multiple of a page. */
   std::ofstream(m_folder / "sys/dev/block" / m_device / "start") << "63\n";
   EXPECT_EQ(detect().device_max_bytes, 0u);
 }
 
-TEST_F(AtomicProbe, AQueueThatSaysNoNumberIsNone) {
+TEST_F(AtomicProbe, QueueFileWithoutNumberIsIgnored) {
   queue(m_device, "atomic_write_unit_max_bytes", "many");
   EXPECT_EQ(detect().device_max_bytes, 0u);
 }
 
-TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
+TEST_F(AtomicProbe, TrustedDrivers) {
   if (!m_has_sectors) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
@@ -325,7 +329,7 @@ TEST_F(AtomicProbe, DriversWhoseSectorsAreTrusted) {
   EXPECT_FALSE(detect().sector_is_trusted);
 }
 
-TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
+TEST_F(AtomicProbe, DeviceIsCachedWhileAFileIsOpen) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
@@ -356,7 +360,7 @@ TEST_F(AtomicProbe, ADeviceIsKnownWhileAFileIsOpen) {
   close(file);
 }
 
-TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
+TEST_F(AtomicProbe, FailedExaminationIsReportedAndRepeated) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
   queue(m_device, "logical_block_size", "16384");
@@ -378,7 +382,7 @@ TEST_F(AtomicProbe, ALookThatFailsIsAnErrorAndDoneAgain) {
   close(file);
 }
 
-TEST_F(AtomicProbe, DataInTheJournal) {
+TEST_F(AtomicProbe, DetectsMountOptionDataJournal) {
   struct stat status;
   ASSERT_EQ(stat(m_path.c_str(), &status), 0);
   const Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};

@@ -18,7 +18,8 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-constexpr uint32_t PAGE_BYTES = 16384;
+constexpr uint32_t KIB = 1024;
+constexpr uint32_t PAGE_BYTES = 16 * KIB;
 
 /** ext4 on an ordinary disk without atomic writes, as detected on one. */
 constexpr Storage_capabilities ORDINARY{.is_direct = true,
@@ -36,15 +37,15 @@ constexpr Storage_capabilities ORDINARY{.is_direct = true,
 
 Storage_capabilities xfs_copies() {
   Storage_capabilities storage = ORDINARY;
-  storage.unit_min_bytes = 4096;
-  storage.unit_max_bytes = 2097152;
+  storage.unit_min_bytes = 4 * KIB;
+  storage.unit_max_bytes = 2048 * KIB;
   return storage;
 }
 
 Storage_capabilities xfs_device() {
   Storage_capabilities storage = xfs_copies();
-  storage.device_max_bytes = 65536;
-  storage.unit_max_opt_bytes = 65536;
+  storage.device_max_bytes = 64 * KIB;
+  storage.unit_max_opt_bytes = 64 * KIB;
   return storage;
 }
 
@@ -66,14 +67,14 @@ void expect(const Atomic_output &output, Atomic_method method, bool is_refused,
   EXPECT_EQ(output.reason, reason);
 }
 
-TEST(AtomicWrite, AnOrdinaryDiskKeepsDoublewriteOrIsRefused) {
+TEST(AtomicWrite, OrdinaryDiskUsesDoublewriteOrIsRefused) {
   expect(decide(Atomic_writes::AUTO, ORDINARY), Atomic_method::NONE, false,
          Atomic_reason::NOTHING_FOUND);
   expect(decide(Atomic_writes::ON, ORDINARY), Atomic_method::NONE, true,
          Atomic_reason::NOTHING_FOUND);
 }
 
-TEST(AtomicWrite, TheIoctlComesFirst) {
+TEST(AtomicWrite, IoctlIsPreferred) {
   for (Storage_capabilities storage : {ORDINARY, xfs_copies(), xfs_device()}) {
     storage.ioctl_succeeds = true;
     for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
@@ -83,14 +84,14 @@ TEST(AtomicWrite, TheIoctlComesFirst) {
   }
 }
 
-TEST(AtomicWrite, ADeviceThatWritesPagesWholeIsTaken) {
+TEST(AtomicWrite, DeviceWithUntornWritesUsesRwf) {
   for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
     expect(decide(setting, xfs_device()), Atomic_method::RWF, false,
            Atomic_reason::ATOMIC);
   }
 }
 
-TEST(AtomicWrite, CopiesAreTakenWhenToldToOnly) {
+TEST(AtomicWrite, CopyOnWriteOnlyWithOn) {
   expect(decide(Atomic_writes::ON, xfs_copies()), Atomic_method::RWF_COPY,
          false, Atomic_reason::ATOMIC);
   expect(decide(Atomic_writes::AUTO, xfs_copies()), Atomic_method::NONE, false,
@@ -98,19 +99,19 @@ TEST(AtomicWrite, CopiesAreTakenWhenToldToOnly) {
 
   /* The device writes up to 8 KiB atomically; larger pages are copied. */
   Storage_capabilities storage = xfs_device();
-  storage.unit_max_opt_bytes = 8192;
+  storage.unit_max_opt_bytes = 8 * KIB;
   expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
-  expect(decide(Atomic_writes::AUTO, storage, 8192), Atomic_method::RWF, false,
-         Atomic_reason::ATOMIC);
+  expect(decide(Atomic_writes::AUTO, storage, 8 * KIB), Atomic_method::RWF,
+         false, Atomic_reason::ATOMIC);
 
   storage = xfs_device();
-  storage.device_max_bytes = 8192;
+  storage.device_max_bytes = 8 * KIB;
   expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
          Atomic_reason::COPIES_ARE_SLOW);
 }
 
-TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
+TEST(AtomicWrite, RejectedTestWriteMeansNoMethod) {
   Storage_capabilities storage = xfs_device();
   for (const int error : {EINVAL, EOPNOTSUPP}) {
     storage.rwf_error = error;
@@ -121,7 +122,7 @@ TEST(AtomicWrite, WhatTheKernelSaysAndRejectsIsNotBelieved) {
   }
 }
 
-TEST(AtomicWrite, NothingIsTakenWithoutSync) {
+TEST(AtomicWrite, NoMethodWithoutSync) {
   Storage_capabilities sector = ORDINARY;
   sector.sector_bytes = PAGE_BYTES;
   Storage_capabilities ioctl = ORDINARY;
@@ -143,7 +144,7 @@ TEST(AtomicWrite, NothingIsTakenWithoutSync) {
   }
 }
 
-TEST(AtomicWrite, APageCompressedFileIsSeenAsOneWithoutMeans) {
+TEST(AtomicWrite, PageCompressedFileIsShownWithoutMethod) {
   const auto whole = decide(Atomic_writes::ON, xfs_device());
   expect(as_shown(whole, false), Atomic_method::RWF, false,
          Atomic_reason::ATOMIC);
@@ -157,7 +158,7 @@ TEST(AtomicWrite, APageCompressedFileIsSeenAsOneWithoutMeans) {
 /** A full disk, missing descriptors or missing permissions say nothing about
 the storage: no file is refused, and with ON no page goes through the
 doublewrite buffer. */
-TEST(AtomicWrite, WhatCouldNotBeTriedIsNotRefused) {
+TEST(AtomicWrite, FailedTestWriteDoesNotRefuseFile) {
   for (const int error : {ENOSPC, EMFILE, EACCES}) {
     Storage_capabilities storage = xfs_device();
     storage.rwf_error = error;
@@ -172,7 +173,7 @@ TEST(AtomicWrite, WhatCouldNotBeTriedIsNotRefused) {
   }
 }
 
-TEST(AtomicWrite, ADeviceThatCouldNotBeExaminedIsNotRefused) {
+TEST(AtomicWrite, UnexaminedDeviceDoesNotRefuseFile) {
   Storage_capabilities storage = ORDINARY;
   storage.sector_bytes = 0;
   storage.error = EMFILE;
@@ -182,21 +183,21 @@ TEST(AtomicWrite, ADeviceThatCouldNotBeExaminedIsNotRefused) {
   }
 }
 
-TEST(AtomicWrite, PagesOutsideOfTheUnitsAreNotWhole) {
+TEST(AtomicWrite, PageSizeOutsideUnitsHasNoMethod) {
   Storage_capabilities storage = xfs_device();
-  storage.unit_min_bytes = 8192;
-  storage.unit_max_bytes = 16384;
-  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 4096).method,
+  storage.unit_min_bytes = 8 * KIB;
+  storage.unit_max_bytes = 16 * KIB;
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 4 * KIB).method,
             Atomic_method::NONE);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 8192).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 8 * KIB).method,
             Atomic_method::RWF);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 16384).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 16 * KIB).method,
             Atomic_method::RWF);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 32768).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 32 * KIB).method,
             Atomic_method::NONE);
 }
 
-TEST(AtomicWrite, AFileSystemIsEnoughWhereItIsSaidSo) {
+TEST(AtomicWrite, FileSystemJournalNeedsTheSetting) {
   Storage_capabilities storage = ORDINARY;
   storage.file_system_bytes = PAGE_BYTES;
   expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
@@ -213,32 +214,32 @@ TEST(AtomicWrite, AFileSystemIsEnoughWhereItIsSaidSo) {
       decide(Atomic_writes::ON, storage, 2 * PAGE_BYTES, true).is_refused);
 }
 
-TEST(AtomicWrite, APageInASectorIsWhole) {
+TEST(AtomicWrite, PageThatFitsIntoSectorIsAtomic) {
   Storage_capabilities storage = ORDINARY;
-  storage.sector_bytes = 4096;
-  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::SECTOR,
+  storage.sector_bytes = 4 * KIB;
+  expect(decide(Atomic_writes::AUTO, storage, 4 * KIB), Atomic_method::SECTOR,
          false, Atomic_reason::ATOMIC);
-  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 8192).method,
+  EXPECT_EQ(decide(Atomic_writes::AUTO, storage, 8 * KIB).method,
             Atomic_method::NONE);
   storage.sector_is_trusted = false;
-  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::NONE, false,
+  expect(decide(Atomic_writes::AUTO, storage, 4 * KIB), Atomic_method::NONE,
+         false, Atomic_reason::SECTOR_NOT_TRUSTED);
+  expect(decide(Atomic_writes::ON, storage, 4 * KIB), Atomic_method::NONE, true,
          Atomic_reason::SECTOR_NOT_TRUSTED);
-  expect(decide(Atomic_writes::ON, storage, 4096), Atomic_method::NONE, true,
-         Atomic_reason::SECTOR_NOT_TRUSTED);
-  expect(decide(Atomic_writes::AUTO, storage, 4096, true),
+  expect(decide(Atomic_writes::AUTO, storage, 4 * KIB, true),
          Atomic_method::SECTOR, false, Atomic_reason::ATOMIC);
   /* A kernel before Linux 6.1 does not report direct I/O. */
   storage.sector_is_trusted = true;
   storage.direct_is_confirmed = false;
-  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::NONE, false,
-         Atomic_reason::NOTHING_FOUND);
+  expect(decide(Atomic_writes::AUTO, storage, 4 * KIB), Atomic_method::NONE,
+         false, Atomic_reason::NOTHING_FOUND);
   storage.is_direct = false;
-  expect(decide(Atomic_writes::AUTO, storage, 4096), Atomic_method::NONE, false,
-         Atomic_reason::NOT_DIRECT);
+  expect(decide(Atomic_writes::AUTO, storage, 4 * KIB), Atomic_method::NONE,
+         false, Atomic_reason::NOT_DIRECT);
 }
 
 /** If several methods hold, the first in the order is chosen. */
-TEST(AtomicWrite, TheOrderOfTheMeans) {
+TEST(AtomicWrite, OrderOfMethods) {
   for (const auto setting : {Atomic_writes::ON, Atomic_writes::AUTO}) {
     Storage_capabilities storage = xfs_device();
     storage.ioctl_succeeds = true;
@@ -265,9 +266,9 @@ TEST(AtomicWrite, TheOrderOfTheMeans) {
 }
 
 /* Invariants for every combination of settings and capabilities. */
-TEST(AtomicWrite, WhateverIsFound) {
+TEST(AtomicWrite, InvariantsOfAllCombinations) {
   size_t n_whole = 0, n_refused = 0, n_doublewrite = 0;
-  const uint32_t sizes[] = {0, 4096, 16384, 65536};
+  const uint32_t sizes[] = {0, 4 * KIB, 16 * KIB, 64 * KIB};
   std::vector<std::pair<uint32_t, uint32_t>> others;
   for (const uint32_t file_system : sizes) {
     for (const uint32_t sector : sizes) {
@@ -277,8 +278,8 @@ TEST(AtomicWrite, WhateverIsFound) {
 
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
-    for (const uint32_t page_bytes : {1024u, 4096u, 16384u, 65536u}) {
-      for (uint32_t bits = 0; bits < 512; ++bits) {
+    for (const uint32_t page_bytes : {KIB, 4 * KIB, 16 * KIB, 64 * KIB}) {
+      for (uint32_t bits = 0; bits < 1 << 9; ++bits) {
         for (const uint32_t unit_min : sizes) {
           for (const uint32_t unit_max : sizes) {
             for (const uint32_t unit_max_opt : sizes) {
@@ -372,7 +373,7 @@ TEST(AtomicWrite, WhateverIsFound) {
   EXPECT_GT(n_doublewrite, 0u);
 }
 
-TEST(AtomicWrite, APageCompressedPageKeepsDoublewrite) {
+TEST(AtomicWrite, PageCompressedPageIsNotAtomic) {
   for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_method::N); ++i) {
     const auto method = static_cast<Atomic_method>(i);
     EXPECT_FALSE(is_written_atomically(method, true));
@@ -385,7 +386,7 @@ TEST(AtomicWrite, APageCompressedPageKeepsDoublewrite) {
 
 /** With ON a page also bypasses the doublewrite buffer if its file is closed or
 there are no copies: the write opens the file, or the server stops. */
-TEST(AtomicWrite, WhatGoesWithoutTheDoublewriteBuffer) {
+TEST(AtomicWrite, PagesThatBypassDoublewrite) {
   for (const auto setting :
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
     for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_method::N); ++i) {

@@ -15,14 +15,16 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-TEST(Rate, OfNothingIsNothing) {
+TEST(Rate, PercentOfZeroIsZero) {
   EXPECT_EQ(percent_of(5, 0), 0.0);
   EXPECT_EQ(percent_of(0, 5), 0.0);
   EXPECT_EQ(percent_of(5, 5), 100.0);
+  /* 100 * 3 / 2 */
   EXPECT_EQ(percent_of(3, 2), 150.0);
 }
 
-TEST(Rate, ACounterThatBeganAnewHasNotGrown) {
+TEST(Rate, GrowthOfResetCounterIsZero) {
+  /* 5 - 3 */
   EXPECT_EQ(counter_growth(3, 5), 2.0);
   EXPECT_EQ(counter_growth(5, 3), 0.0);
 }

@@ -15,20 +15,22 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-TEST(Text, BytesHaveTheLargestUnitThatFits) {
+TEST(Text, BytesInLargestUnit) {
+  constexpr uint64_t MIB = uint64_t{1} << 20;
+  constexpr uint64_t GIB = uint64_t{1} << 30;
+  constexpr uint64_t TIB = uint64_t{1} << 40;
   EXPECT_EQ(bytes_text(0), "0 bytes");
   EXPECT_EQ(bytes_text(1023), "1023 bytes");
   EXPECT_EQ(bytes_text(1024), "1.0 KiB");
-  /* 51 * 2^20 */
-  EXPECT_EQ(bytes_text(53477376), "51.0 MiB");
-  /* 1.5 * 2^30 */
-  EXPECT_EQ(bytes_text(1610612736), "1.5 GiB");
-  /* 2^50 = 1024 TiB */
-  EXPECT_EQ(bytes_text(1125899906842624), "1024.0 TiB");
+  EXPECT_EQ(bytes_text(51 * MIB), "51.0 MiB");
+  EXPECT_EQ(bytes_text(3 * GIB / 2), "1.5 GiB");
+  /* TiB is the largest unit. */
+  EXPECT_EQ(bytes_text(1024 * TIB), "1024.0 TiB");
 }
 
 TEST(Text, SecondsHaveOneDecimal) {
   EXPECT_EQ(seconds_text(0), "0.0 s");
+  /* 85.648409 s, rounded */
   EXPECT_EQ(seconds_text(85'648'409), "85.6 s");
 }
 

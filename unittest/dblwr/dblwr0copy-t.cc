@@ -15,7 +15,7 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-TEST(DoublewriteCopy, OneFromBeforeTheCheckpointIsStale) {
+TEST(DoublewriteCopy, CopyOlderThanCheckpointIsStale) {
   EXPECT_TRUE(dblwr_copy_is_stale(999, 1000));
   EXPECT_FALSE(dblwr_copy_is_stale(1000, 1000));
   EXPECT_FALSE(dblwr_copy_is_stale(1001, 1000));
@@ -23,7 +23,7 @@ TEST(DoublewriteCopy, OneFromBeforeTheCheckpointIsStale) {
   EXPECT_FALSE(dblwr_copy_is_stale(0, 0));
 }
 
-TEST(DoublewriteCopy, OneThatIsNewerThanTheRedoLogIsForeign) {
+TEST(DoublewriteCopy, CopyNewerThanRedoLogIsForeign) {
   EXPECT_FALSE(dblwr_copy_is_foreign(1000, 1000));
   EXPECT_TRUE(dblwr_copy_is_foreign(1001, 1000));
   EXPECT_FALSE(dblwr_copy_is_foreign(1001, 0));

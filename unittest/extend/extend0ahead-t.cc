@@ -40,7 +40,7 @@ Extend_history growing(double bytes_per_s) {
           .grown = 60.0 * bytes_per_s};
 }
 
-TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
+TEST(ExtendHistory, GrowthHalvesFromItsRecentMaximum) {
   Tablespace_sample sample = SAMPLE;
   Extend_history history = extend_history({}, sample);
   EXPECT_TRUE(history.is_known);
@@ -49,46 +49,49 @@ TEST(ExtendHistory, GrowthIsTheFastestOfTheLastTime) {
   sample.now_s += 12.0;
   sample.n_unused -= 60;
   history = extend_history(history, sample);
+  /* 60 units of 1 MiB / 12 s = 5 MiB/s */
   EXPECT_DOUBLE_EQ(history.growth, 5.0 * MIB);
 
-  /* Slower now: the faster growth counts, and halves. */
+  /* Slower now, 30 MiB / 30 s = 1 MiB/s: the faster growth counts, and halves:
+  5 / 2 = 2.5 MiB/s. */
   sample.now_s += EXTEND_GROWTH_HALF_LIFE_S;
   sample.n_unused -= 30;
   history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 2.5 * MIB);
-
   EXPECT_DOUBLE_EQ(history.grown, (60.0 / 2.0 + 30.0) * MIB);
 
-  /* Rows were deleted. */
+  /* Rows were deleted. Both halve again: 2.5 / 2 = 1.25 MiB/s, and
+  60 / 2 = 30 MiB. */
   sample.now_s += EXTEND_GROWTH_HALF_LIFE_S;
   sample.n_unused += 40;
   history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 1.25 * MIB);
   EXPECT_DOUBLE_EQ(history.grown, 30.0 * MIB);
 
-  /* Space that is used again after that is growth. */
+  /* Space that is used again after that is growth: 20 MiB / 10 s = 2 MiB/s. */
   sample.now_s += EXTEND_GROWTH_WINDOW_S;
   sample.n_unused -= 20;
   history = extend_history(history, sample);
   EXPECT_DOUBLE_EQ(history.growth, 2.0 * MIB);
 }
 
-TEST(ExtendHistory, AWindowThatHasOnlyBegunCountsAsAWholeOne) {
-  /* Four extents at once every six seconds: 0.67 MiB/s. */
+TEST(ExtendHistory, IncompleteWindowCountsAsFullWindow) {
+  /* Four extents at once every six seconds: 4 MiB / 6 s = 0.67 MiB/s. A window
+  of 10 s has one or two of these bursts: 0.4 or 0.8 MiB/s. */
   Tablespace_sample sample = SAMPLE;
   Extend_history history = extend_history({}, sample);
-  double most = 0.0;
+  double growth_max = 0.0;
   for (unsigned second = 1; second < 90; ++second) {
     sample.now_s += 1.0;
     sample.n_unused -= second % 6 == 0 ? 4 : 0;
     history = extend_history(history, sample);
-    most = std::max(most, history.growth);
+    growth_max = std::max(growth_max, history.growth);
   }
-  EXPECT_GT(most, 0.6 * MIB);
-  EXPECT_LE(most, 1.0 * MIB);
+  EXPECT_GT(growth_max, 0.6 * MIB);
+  EXPECT_LE(growth_max, 1.0 * MIB);
 }
 
-TEST(ExtendHistory, AnExtensionIsNoGrowth) {
+TEST(ExtendHistory, ExtensionIsNotGrowth) {
   Extend_history history = extend_history({}, SAMPLE);
   Tablespace_sample sample = SAMPLE;
   sample.now_s += EXTEND_GROWTH_WINDOW_S;
@@ -97,8 +100,9 @@ TEST(ExtendHistory, AnExtensionIsNoGrowth) {
   EXPECT_EQ(extend_history(history, sample).growth, 0.0);
 }
 
-TEST(ExtendHistory, OddLooks) {
+TEST(ExtendHistory, MoreUnusedUnitsThanSizeAndNoElapsedTime) {
   Tablespace_sample sample = SAMPLE;
+  /* The sample has 1024 units. */
   sample.n_unused = 1025;
   const Extend_history history = extend_history(growing(5.0), sample);
   EXPECT_EQ(history.used_min, 0u);
@@ -106,33 +110,37 @@ TEST(ExtendHistory, OddLooks) {
   EXPECT_EQ(history.growth, 5.0);
 }
 
-TEST(ExtendAccount, RoomIsPromisedOnce) {
+TEST(DiskBudget, ReservedSpaceIsNotAvailable) {
   Disk_budget budget;
   EXPECT_EQ(budget.available(), 0u);
   budget.open(1.0, 30 * GIB, 100 * GIB);
+  /* The headroom is 5 % of 100 GiB: 30 - 5 = 25. */
   EXPECT_EQ(budget.available(), 25 * GIB);
   budget.reserve(10 * GIB);
-  /* In the same scan. */
+  /* In the same scan: 25 - 10 = 15. */
   budget.open(1.0, 30 * GIB, 100 * GIB);
   EXPECT_EQ(budget.available(), 15 * GIB);
   budget.reserve(16 * GIB);
   EXPECT_EQ(budget.available(), 0u);
+  /* In the next scan: 20 - 5 = 15. */
   budget.open(2.0, 20 * GIB, 100 * GIB);
   EXPECT_EQ(budget.available(), 15 * GIB);
 }
 
-TEST(ExtendAccount, AStepFindsTheRoomThatThereIs) {
+TEST(DiskBudget, StepNeedsSpaceAboveHeadroom) {
   Disk_budget budget;
+  /* 5 % of 100 GiB stay free: 6 - 5 = 1 GiB. */
   EXPECT_TRUE(budget.can_extend(0.0, GIB, 6 * GIB, 100 * GIB));
   EXPECT_FALSE(budget.can_extend(0.0, GIB + 1, 6 * GIB, 100 * GIB));
   budget.failed(0.0);
   EXPECT_FALSE(budget.can_extend(1.0, GIB, 6 * GIB, 100 * GIB));
 }
 
-TEST(ExtendAccount, HeldAfterAFailure) {
+TEST(DiskBudget, BacksOffAfterFailure) {
   Disk_budget budget;
   EXPECT_FALSE(budget.is_backing_off(0.0));
   budget.failed(10.0);
+  /* Until 10 + 60 = 70 s. */
   EXPECT_TRUE(budget.is_backing_off(10.0));
   EXPECT_TRUE(budget.is_backing_off(69.9));
   EXPECT_FALSE(budget.is_backing_off(70.0));
@@ -144,13 +152,15 @@ TEST(ExtendAccount, HeldAfterAFailure) {
             Extend_reason::DISK_BACKING_OFF);
 }
 
-TEST(ExtendAhead, FullIn) {
+TEST(ExtendAhead, TimeToFull) {
+  /* (104 - 4) / 10 = 10 s, as one allocation burst of 4 MiB is due. Growth
+  counts as at least 1 byte/s: 7 / 1 = 7 s. */
   EXPECT_DOUBLE_EQ(extend_time_to_full_s(104 * MIB, 4 * MIB, 10.0 * MIB), 10.0);
   EXPECT_DOUBLE_EQ(extend_time_to_full_s(3 * MIB, 4 * MIB, 10.0 * MIB), 0.0);
   EXPECT_DOUBLE_EQ(extend_time_to_full_s(7, 0, 0.0), 7.0);
 }
 
-TEST(ExtendAhead, NotWhatIsGivenBack) {
+TEST(ExtendAhead, NotPageCompressedFiles) {
   Tablespace_sample sample = SAMPLE;
   sample.n_unused = 0;
   sample.is_page_compressed = true;
@@ -158,12 +168,15 @@ TEST(ExtendAhead, NotWhatIsGivenBack) {
             Extend_reason::PAGE_COMPRESSED);
 }
 
-TEST(ExtendAhead, RestsUnlessItIsFullSoon) {
+TEST(ExtendAhead, PausesUnlessSpaceRunsOutSoon) {
+  /* A step takes a quarter of the time: 0.1 s * (1 / 0.25 - 1) = 0.3 s. */
   EXPECT_DOUBLE_EQ(pause_ahead_s(0.1, EXTEND_HORIZON_S), 0.3);
   EXPECT_EQ(pause_ahead_s(0.1, EXTEND_HORIZON_S - 0.1), 0.0);
 }
 
 TEST(ExtendAhead, FreeBytes) {
+  /* Not free are 2 + 3 + 1 = 6 units and 1 % of the file: 6 of 10 MiB, and
+  6 + 10 = 16 of 1000 MiB. */
   struct {
     uint64_t size, n_unused, free;
   } const cases[] = {{10 * MIB, 0, 0},
@@ -177,7 +190,8 @@ TEST(ExtendAhead, FreeBytes) {
     sample.n_unused = one.n_unused;
     EXPECT_EQ(extend_free_bytes(sample), one.free) << one.size;
   }
-  /* Pages of 1 KiB: an extent has 16 units. */
+  /* Pages of 1 KiB: an extent of 1 MiB has 16 units of 64 KiB. The file has
+  160, of which 6 + 1 are not free: 9 - 7 = 2. */
   Tablespace_sample sample = SAMPLE;
   sample.size = 10 * MIB;
   sample.unit_bytes = 64 * 1024;
@@ -194,7 +208,7 @@ bool upstream_extends(uint64_t n_units, uint64_t n_listed, uint64_t n_above) {
   return usable <= 2 + 2 * n_units / 200 + REQUESTED;
 }
 
-TEST(ExtendAhead, BeforeUpstream) {
+TEST(ExtendAhead, ExtendsBeforeInnoDbDoes) {
   for (const uint64_t n_units : {16, 64, 500, 5000}) {
     for (uint64_t n_unused = 0; n_unused < n_units; ++n_unused) {
       for (uint64_t n_listed = 0; n_listed <= n_unused && n_listed < 8;
@@ -224,13 +238,18 @@ TEST(ExtendAhead, Reasons) {
       {0, GIB, 0, GIB, 9 * GIB, 1e9, Extend_reason::OFF, 0},
       {5, GIB, 0, GIB, 9 * GIB, 0.0, Extend_reason::NOT_GROWING, 0},
       {5, GIB, 100 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::ENOUGH, 0},
-      /* 5 % of 1 GiB are 51.2 MiB. 30 s of growth and two bursts are added. */
+      /* 5 % of 1 GiB are 51.2 MiB. 30 s of growth and two bursts are added:
+      30 * 1 + 2 * 4 = 38 MiB. */
       {5, GIB, 51 * MIB, GIB, 9 * GIB, 1.0 * MIB, Extend_reason::FREE_PCT,
        GIB + 38 * MIB},
+      /* 15 s of growth and a burst are 15 * 4 + 4 = 64 MiB. Twice that is
+      added. */
       {1, GIB, 63 * MIB, GIB, 9 * GIB, 4.0 * MIB, Extend_reason::GROWTH,
        GIB + 128 * MIB},
       {1, GIB, 64 * MIB, GIB, 9 * GIB, 4.0 * MIB, Extend_reason::ENOUGH, 0},
-      /* At least one burst stays free, at any growth. */
+      /* At least one burst of 4 MiB stays free, at any growth. Two bursts and
+      30 s of growth, 6000 bytes, are added: 10 + 8 MiB and 6000 bytes, rounded
+      up to an extent. */
       {1, 10 * MIB, 4 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH,
        19 * MIB},
       {1, 10 * MIB, 5 * MIB, GIB, 9 * GIB, 200.0, Extend_reason::ENOUGH, 0},
@@ -238,14 +257,17 @@ TEST(ExtendAhead, Reasons) {
       {1, 2 * MIB, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, 4 * MIB},
       {1, MIB / 2, 0, GIB, 9 * GIB, 200.0, Extend_reason::GROWTH, MIB},
       {1, MIB / 2 - 1, 0, GIB, 9 * GIB, 200.0, Extend_reason::TOO_SMALL, 0},
-      /* The max space that is preallocated. */
+      /* At most 1 GiB is preallocated: 1024 - 51 = 973 MiB are added. */
       {1, GIB, 51 * MIB, 9 * GIB, 9 * GIB, 4e9, Extend_reason::GROWTH,
        GIB + 973 * MIB},
+      /* 1 GiB free is enough, although 50 % would be 50 GiB. */
       {50, 100 * GIB, GIB, 9 * GIB, 900 * GIB, 200.0, Extend_reason::ENOUGH, 0},
       {50, 100 * GIB, GIB - 3 * MIB, 9 * GIB, 900 * GIB, 200.0,
        Extend_reason::FREE_PCT, 100 * GIB + 3 * MIB},
+      /* The 38 MiB of above, and a disk that has a byte less. */
       {5, GIB, 51 * MIB, 38 * MIB - 1, 9 * GIB, 1.0 * MIB,
        Extend_reason::DISK_NEARLY_FULL, 0},
+      /* The maximum size is rounded down to an extent. */
       {5, GIB, 51 * MIB, GIB, GIB + 7, 1.0 * MIB, Extend_reason::AT_LIMIT, 0},
       {5, GIB, 51 * MIB, GIB, GIB + 2 * MIB + 7, 1.0 * MIB,
        Extend_reason::FREE_PCT, GIB + 2 * MIB},
@@ -253,6 +275,7 @@ TEST(ExtendAhead, Reasons) {
   for (const auto &one : cases) {
     Tablespace_sample sample = SAMPLE;
     sample.size = one.size;
+    /* Units that are not free: see FreeBytes. */
     sample.n_unused = one.free / MIB + 6 + one.size / MIB / 100;
     sample.disk_available = one.disk_available;
     sample.size_max = one.size_max;
@@ -263,8 +286,9 @@ TEST(ExtendAhead, Reasons) {
   }
 }
 
-TEST(ExtendAhead, LooksAsOftenAsTheyAreCheap) {
+TEST(ExtendAhead, ScanIntervalFollowsScanDuration) {
   EXPECT_DOUBLE_EQ(scan_interval_s(0.0), EXTEND_SCAN_MIN_S);
+  /* Scans take 1 % of the time: 0.005 s / 0.01 = 0.5 s. */
   EXPECT_DOUBLE_EQ(scan_interval_s(0.005), 0.5);
   EXPECT_DOUBLE_EQ(scan_interval_s(0.5), EXTEND_SCAN_MAX_S);
 }
@@ -342,7 +366,7 @@ struct Simulation {
   }
 };
 
-TEST(ExtendAheadSimulation, InsertsFindRoom) {
+TEST(ExtendAheadSimulation, InsertsFindFreeSpace) {
   /* Devices that extend at least 1.5 times as fast as the file grows. */
   for (const double rate : {0.1 * MIB, 1.0 * MIB, 8.0 * MIB, 100.0 * MIB}) {
     for (const double device : {1.5 * rate, 10.0 * rate}) {
@@ -369,9 +393,10 @@ TEST(ExtendAheadSimulation, InsertsFindRoom) {
   }
 }
 
-TEST(ExtendAheadSimulation, ALoadThatBeginsSuddenly) {
-  /* 400 MiB are free, and 900 MiB are inserted within 18 s. The device adds 756
-  MiB if it begins at once and does not pause. */
+TEST(ExtendAheadSimulation, SuddenLoad) {
+  /* (4.0 - 3.6) GiB = 409.6 MiB are free, and 18 s * 50 MiB/s = 900 MiB are
+  inserted. The device adds 18 s * 42 MiB/s = 756 MiB if it begins at once and
+  does not pause. */
   Simulation sudden{
       [](double now) { return now >= 300.0 && now < 318.0 ? 50.0 * MIB : 0.0; },
       42.0 * MIB, 1, 4.0 * GIB, 3.6 * GIB};
@@ -380,11 +405,11 @@ TEST(ExtendAheadSimulation, ALoadThatBeginsSuddenly) {
 }
 
 /* Free space in addition, at any growth: three bursts, six units that InnoDB
-reserves, a burst that is not filled, the free space at the begin; rounded
-up. */
-constexpr double LEFT_AT_MOST = 30.0 * MIB;
+reserves, a burst that is not filled, the free space at the begin:
+3 * 4 + 6 + 4 + (12 - 8) = 26 MiB, rounded up. */
+constexpr double FREE_IN_ADDITION = 30.0 * MIB;
 
-TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
+TEST(ExtendAheadSimulation, BurstLeavesFreeSpaceOfItsSize) {
   /* Also with ten scans per second, on a fast device. */
   for (const double burst : {10.0 * MIB, 30.0 * MIB, 300.0 * MIB}) {
     for (const double seconds : {0.3, 1.0, 5.0}) {
@@ -395,20 +420,21 @@ TEST(ExtendAheadSimulation, ABurstLeavesWhatIsOfItsSize) {
           1e9, 1};
       once.scan_every_s = EXTEND_SCAN_MIN_S;
       once.run(300.0);
-      EXPECT_LE(once.size - once.used, 1.5 * burst + LEFT_AT_MOST)
+      EXPECT_LE(once.size - once.used, 1.5 * burst + FREE_IN_ADDITION)
           << burst << " " << seconds;
     }
   }
 }
 
-TEST(ExtendAheadSimulation, WhatIsNotUsedIsBounded) {
+TEST(ExtendAheadSimulation, UnusedSpaceIsBounded) {
   /* A load that ends leaves the space for its growth, or the percentage. */
   for (const double rate : {0.1 * MIB, 1.0 * MIB, 8.0 * MIB}) {
     for (const uint32_t pct : {1u, 10u}) {
       Simulation ends{[rate](double now) { return now < 200.0 ? rate : 0.0; },
                       10.0 * rate, pct};
       ends.run(1200.0);
-      const double for_growth = 3.0 * EXTEND_HORIZON_S * rate + LEFT_AT_MOST;
+      const double for_growth =
+          3.0 * EXTEND_HORIZON_S * rate + FREE_IN_ADDITION;
       const double for_pct = ends.size * (pct + 2) / 100.0 + for_growth;
       EXPECT_LE(ends.size - ends.used, for_pct) << rate << " " << pct;
     }
@@ -494,13 +520,15 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
 TEST(ExtendAheadSimulation, ManyFilesOnOneDevice) {
   /* As measured: twelve tables that grow by 9 MB/s in total, on a device that
   can add 1.5 times as much in the time that other threads leave. */
-  EXPECT_EQ(extensions_by_inserts(12, 0.75e6, 13.5e6), 0u);
-  EXPECT_EQ(extensions_by_inserts(12, 0.1e6, 13.5e6), 0u);
-  EXPECT_EQ(extensions_by_inserts(1, 9e6, 13.5e6), 0u);
-  EXPECT_EQ(extensions_by_inserts(100, 0.09e6, 13.5e6), 0u);
+  constexpr double GROWTH = 9e6;
+  constexpr double DEVICE = 1.5 * GROWTH;
+  EXPECT_EQ(extensions_by_inserts(12, GROWTH / 12, DEVICE), 0u);
+  EXPECT_EQ(extensions_by_inserts(12, 0.1e6, DEVICE), 0u);
+  EXPECT_EQ(extensions_by_inserts(1, GROWTH, DEVICE), 0u);
+  EXPECT_EQ(extensions_by_inserts(100, GROWTH / 100, DEVICE), 0u);
 }
 
-TEST(ExtendAheadSimulation, AFileThatDoesNotGrowStays) {
+TEST(ExtendAheadSimulation, FileWithoutGrowthKeepsItsSize) {
   Simulation idle{[](double) { return 0.0; }, 1e9, 50};
   idle.run(600.0);
   EXPECT_EQ(idle.size, 12.0 * MIB);

@@ -20,28 +20,33 @@ namespace {
 constexpr uint64_t MIB = uint64_t{1} << 20;
 constexpr uint64_t GIB = uint64_t{1} << 30;
 
+constexpr uint64_t PAGE_BYTES = 16384;
+
 /* A file with pages of 16 KiB. */
 constexpr Extend_target_input INPUT{.requested = 64 * MIB,
                                     .is_pages = false,
-                                    .page_bytes = 16384,
+                                    .page_bytes = PAGE_BYTES,
                                     .extent_bytes = MIB,
                                     .size = 10 * MIB,
                                     .size_max = 64 * 1024 * GIB};
 
-TEST(ExtendTarget, BytesAreBytesAndPagesArePages) {
+TEST(ExtendTarget, RequestInBytesOrPages) {
   Extend_target target = decide_extend_target(INPUT);
   EXPECT_EQ(target.reason, Extend_target_reason::GROW);
   EXPECT_EQ(target.bytes, 64 * MIB);
+  /* 64 - 10, the file's size */
   EXPECT_EQ(target.needed, 54 * MIB);
 
   Extend_target_input input = INPUT;
+  /* 4096 pages * 16 KiB = 64 MiB */
   input.is_pages = true;
   input.requested = 4096;
   target = decide_extend_target(input);
   EXPECT_EQ(target.reason, Extend_target_reason::GROW);
   EXPECT_EQ(target.bytes, 64 * MIB);
 
-  /* Compressed pages of 8 KiB: an extent has the same number of bytes. */
+  /* Compressed pages of 8 KiB: an extent has the same number of bytes.
+  4096 * 8 KiB = 32 MiB */
   input.page_bytes = 8192;
   EXPECT_EQ(decide_extend_target(input).bytes, 32 * MIB);
 }
@@ -60,13 +65,13 @@ TEST(ExtendTarget, IsWholeExtents) {
   }
 }
 
-TEST(ExtendTarget, ALargeFileIsLeftAlone) {
+TEST(ExtendTarget, LargeEnoughFileIsUnchanged) {
   Extend_target_input input = INPUT;
   for (const uint64_t requested : {uint64_t{1}, 9 * MIB + 1, 10 * MIB}) {
     input.requested = requested;
     const Extend_target target = decide_extend_target(input);
     EXPECT_EQ(target.reason, Extend_target_reason::LARGE_ENOUGH);
-    EXPECT_EQ(target.bytes, 10 * MIB);
+    EXPECT_EQ(target.bytes, INPUT.size);
     EXPECT_EQ(target.needed, 0u);
   }
 }
@@ -84,33 +89,35 @@ TEST(ExtendTarget, Refusals) {
   }
   input.is_pages = true;
   for (const uint64_t requested :
-       {INPUT.size_max / 16384 + 1, UINT64_MAX / 16384, UINT64_MAX / 16384 + 1,
-        UINT64_MAX}) {
+       {INPUT.size_max / PAGE_BYTES + 1, UINT64_MAX / PAGE_BYTES,
+        UINT64_MAX / PAGE_BYTES + 1, UINT64_MAX}) {
     input.requested = requested;
     EXPECT_EQ(decide_extend_target(input).reason,
               Extend_target_reason::BEYOND_LIMIT);
   }
-  input.requested = INPUT.size_max / 16384;
+  input.requested = INPUT.size_max / PAGE_BYTES;
   EXPECT_EQ(decide_extend_target(input).reason, Extend_target_reason::GROW);
 }
 
-/* The headroom of this file system is 512 MiB. */
+/* The headroom of this file system: 5 % of 10 GiB. A statement that needs part
+of it leaves 10 % of it, 51.2 MiB. */
+constexpr uint64_t HEADROOM = 512 * MIB;
 constexpr Extend_disk_space_input DISK{
     .disk_free = 10 * GIB, .disk_bytes = 10 * GIB, .reserved = GIB};
 
-TEST(ExtendRoom, AStatementWithoutNeedForTheHeadroomLeavesIt) {
+TEST(ExtendDiskSpace, StatementLeavesHeadroom) {
   Extend_disk_space_input input = DISK;
-  input.disk_free = GIB + 512 * MIB;
+  input.disk_free = GIB + HEADROOM;
   const Extend_disk_space space = decide_extend_disk_space(input);
   EXPECT_TRUE(space.is_enough);
   EXPECT_FALSE(space.uses_headroom);
-  EXPECT_EQ(space.left, 512 * MIB);
-  EXPECT_EQ(space.free_min, 512 * MIB);
+  EXPECT_EQ(space.left, HEADROOM);
+  EXPECT_EQ(space.free_min, HEADROOM);
 }
 
-TEST(ExtendRoom, AStatementThatAsksForTheHeadroomGetsMostOfIt) {
+TEST(ExtendDiskSpace, StatementMayUse90PercentOfHeadroom) {
   Extend_disk_space_input input = DISK;
-  for (const uint64_t left : {512 * MIB - 1, 52 * MIB}) {
+  for (const uint64_t left : {HEADROOM - 1, 52 * MIB}) {
     input.disk_free = GIB + left;
     const Extend_disk_space space = decide_extend_disk_space(input);
     EXPECT_TRUE(space.is_enough);
@@ -120,7 +127,7 @@ TEST(ExtendRoom, AStatementThatAsksForTheHeadroomGetsMostOfIt) {
   }
 }
 
-TEST(ExtendRoom, NoStatementFillsTheDisk) {
+TEST(ExtendDiskSpace, StatementThatFillsDiskIsRefused) {
   Extend_disk_space_input input = DISK;
   for (const uint64_t left : {51 * MIB, uint64_t{0}}) {
     input.disk_free = GIB + left;
@@ -133,11 +140,13 @@ TEST(ExtendRoom, NoStatementFillsTheDisk) {
   }
 }
 
-TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
+TEST(ExtendDiskSpace, SecondStatementOf70PercentIsRefused) {
   Extend_disk_space_input input = DISK;
   input.reserved = 7 * GIB;
   EXPECT_TRUE(decide_extend_disk_space(input).is_enough);
-  /* Before the first step of the first statement, and before its last. */
+  /* A statement needs 7 of 10 GiB, and then another one needs 7 GiB, too: more
+  than the 3 GiB that the first one leaves. Before the first step of the first
+  statement, and before its last. */
   for (const uint64_t first : {7 * GIB, MIB}) {
     input.disk_free = 3 * GIB + first;
     input.reserved = 7 * GIB + first;
@@ -145,11 +154,11 @@ TEST(ExtendRoom, TheSecondStatementOf70PercentIsRefused) {
   }
 }
 
-TEST(ExtendRoom, AStepLeavesWhatIsKept) {
+TEST(ExtendDiskSpace, StepLeavesMinimumFreeSpace) {
   const Extend_disk_space space = decide_extend_disk_space(DISK);
-  ASSERT_EQ(space.free_min, 512 * MIB);
-  EXPECT_TRUE(extend_may_step(space, 64 * MIB, 576 * MIB));
-  EXPECT_FALSE(extend_may_step(space, 64 * MIB, 576 * MIB - 1));
+  ASSERT_EQ(space.free_min, HEADROOM);
+  EXPECT_TRUE(extend_may_step(space, 64 * MIB, HEADROOM + 64 * MIB));
+  EXPECT_FALSE(extend_may_step(space, 64 * MIB, HEADROOM + 64 * MIB - 1));
   EXPECT_FALSE(extend_may_step(space, 64 * MIB, 63 * MIB));
   EXPECT_FALSE(extend_may_step(space, 64 * MIB, 0));
   EXPECT_FALSE(extend_may_step({}, 64 * MIB, 63 * MIB));
@@ -174,7 +183,7 @@ std::vector<double> steps(uint64_t size, uint64_t target, uint64_t extent,
   return found;
 }
 
-TEST(ExtendPace, StepsTakeAboutATenthOfASecond) {
+TEST(ExtendPace, StepsTakeAbout100Ms) {
   /* Devices that write an extent in less than that. */
   for (const double bytes_per_s : {12e6, 30e6, 200e6, 600e6}) {
     const std::vector<double> found = steps(7 * MIB, 2 * GIB, MIB, bytes_per_s);
@@ -187,50 +196,58 @@ TEST(ExtendPace, StepsTakeAboutATenthOfASecond) {
   }
 }
 
-TEST(ExtendPace, AStepIsAnExtentAtLeastAndTheLargestAtMost) {
+TEST(ExtendPace, StepSizeIsBounded) {
+  /* An extent takes 1 s, ten times the target: one extent a step, 20 - 7 = 13
+  steps. */
   const std::vector<double> slow = steps(7 * MIB, 20 * MIB, MIB, 1e6);
   EXPECT_EQ(slow.size(), 13u);
-  /* 1, 2, ... 32 MiB, then 64 MiB. */
+  /* 1 + 2 + 4 + 8 + 16 + 32 = 63 MiB, then 10 * 64 MiB: 6 + 10 = 16 steps. */
   const std::vector<double> fast =
       steps(0, 63 * MIB + 10 * 64 * MIB, MIB, 1e12);
   EXPECT_EQ(fast.size(), 16u);
 }
 
-TEST(ExtendPace, ADeviceThatGetsSlowIsNoticedAtOnce) {
+TEST(ExtendPace, StepShrinksAtOnceOnSlowDevice) {
   Extend_pace pace{MIB};
   for (int i = 0; i < 10; ++i) {
     pace.record_step(64 * MIB, 0.01);
   }
   EXPECT_EQ(pace.next(0, GIB), 64 * MIB);
+  /* 64 MiB / 6.4 s * 0.1 s = 1 MiB */
   pace.record_step(64 * MIB, 6.4);
   EXPECT_EQ(pace.next(0, GIB), MIB);
+  /* A step at most doubles. */
   pace.record_step(MIB, 0.0);
   EXPECT_EQ(pace.next(0, GIB), 2 * MIB);
 }
 
-TEST(ExtendPace, AFileThatIsNotWholeExtentsComesToBe) {
+TEST(ExtendPace, FirstStepReachesExtentBoundary) {
   /* A new table has 7 pages. */
   const Extend_pace pace{MIB};
-  EXPECT_EQ(pace.next(7 * 16384, GIB), MIB);
+  EXPECT_EQ(pace.next(7 * PAGE_BYTES, GIB), MIB);
 }
 
-TEST(ExtendRest, ForOthersAtWork) {
-  /* The redo of the step itself, and of a few other extensions. */
-  EXPECT_FALSE(extend_others_are_active(200 * 12, 3 * 16384));
+TEST(ExtendPause, OnlyWhileOthersUseTheDevice) {
+  /* The redo of 12 steps, 2400 of 4096 bytes, and three pages read, 48 of 256
+  KiB. */
+  EXPECT_FALSE(extend_others_are_active(12 * 200, 3 * PAGE_BYTES));
   EXPECT_TRUE(extend_others_are_active(4096, 0));
-  EXPECT_TRUE(extend_others_are_active(0, 16 * 16384));
+  EXPECT_TRUE(extend_others_are_active(0, 16 * PAGE_BYTES));
 }
 
-TEST(ExtendRest, StepsTakeAQuarterOfTheTimeIfTheyAreShort) {
+TEST(ExtendPause, ShortStepsTakeAQuarterOfTheTime) {
+  /* The pause is three times the step, and at most 1 s. */
   EXPECT_DOUBLE_EQ(pause_s(0.02), 0.06);
   EXPECT_DOUBLE_EQ(pause_s(0.1), 0.3);
   EXPECT_DOUBLE_EQ(pause_s(2.0), 1.0);
 }
 
-TEST(ExtendDiskRoom, ATwentiethOrTenGibibytesAreKept) {
+TEST(ExtendHeadroom, IsFivePercentUpTo10Gib) {
+  /* 50 - 5 % of 100 = 45 */
   EXPECT_EQ(extend_disk_available(50 * GIB, 100 * GIB), 45 * GIB);
   EXPECT_EQ(extend_disk_available(5 * GIB, 100 * GIB), 0u);
   EXPECT_EQ(extend_disk_available(4 * GIB, 100 * GIB), 0u);
+  /* 5 % of 1000 are 50, more than the maximum of 10: 500 - 10 = 490 */
   EXPECT_EQ(extend_disk_available(500 * GIB, 1000 * GIB), 490 * GIB);
   EXPECT_EQ(extend_disk_available(0, 0), 0u);
 }
@@ -239,6 +256,7 @@ TEST(ParseSize, Units) {
   EXPECT_EQ(parse_size("1K"), uint64_t{1} << 10);
   EXPECT_EQ(parse_size("10g"), 10 * GIB);
   EXPECT_EQ(parse_size("007M"), 7 * MIB);
+  /* 2^64 bytes are 2^24 = 16777216 TiB: one less is the largest. */
   EXPECT_EQ(parse_size("16777215T"), UINT64_MAX / (GIB << 10) * (GIB << 10));
   EXPECT_EQ(parse_size("0T"), 0u);
   for (const char *text :

@@ -27,10 +27,11 @@ size_t count(const std::vector<bool> &sectors) {
   return std::count(sectors.begin(), sectors.end(), true);
 }
 
-TEST(Settle, CountsSectorsByWhereAWriteIs) {
+TEST(Survivors, SectorsOfAWriteDependOnItsOffset) {
   EXPECT_EQ(1u, sectors_of({0, 512, false}, SECTOR_BYTES));
   EXPECT_EQ(1u, sectors_of({511, 1, false}, SECTOR_BYTES));
   EXPECT_EQ(2u, sectors_of({511, 2, false}, SECTOR_BYTES));
+  /* 16 KiB / 512 = 32; one more if the begin is within a sector. */
   EXPECT_EQ(32u, sectors_of({16384, 16384, false}, SECTOR_BYTES));
   EXPECT_EQ(33u, sectors_of({16385, 16384, false}, SECTOR_BYTES));
   EXPECT_EQ(512u, next_sector(0, SECTOR_BYTES));
@@ -38,7 +39,7 @@ TEST(Settle, CountsSectorsByWhereAWriteIs) {
   EXPECT_EQ(1024u, next_sector(512, SECTOR_BYTES));
 }
 
-TEST(Settle, SameSeedSameOutcome) {
+TEST(Survivors, SameSeedSameResult) {
   const std::vector<Lost_write> writes(20, Lost_write{4096, 16384, false});
 
   for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -47,9 +48,9 @@ TEST(Settle, SameSeedSameOutcome) {
   }
 }
 
-/* The sequence of the generator is laid down by the C++ standard: a seed that
-somebody reports means the same everywhere, and shall go on to. */
-TEST(Settle, SeedsKeepTheirMeaning) {
+/* The C++ standard defines the sequence of the generator: a seed in a report
+gives the same result everywhere, and in later versions. */
+TEST(Survivors, ResultOfASeedIsStable) {
   const std::vector<Lost_write> writes(3, Lost_write{0, 2048, false});
   std::string text;
 
@@ -59,12 +60,15 @@ TEST(Settle, SeedsKeepTheirMeaning) {
     }
     text += ' ';
   }
+  /* Three writes of 2048 / 512 = 4 sectors. */
   EXPECT_EQ("0000 1111 1001 ", text);
 }
 
-/* Each fate is met: nothing and everything of a cut; a write as a whole, not at
-all, its begin only, its end only, a piece in the middle missing. */
-TEST(Settle, MeetsEachFate) {
+/* Outcomes of a cut: nothing or everything survives. Of a write: all of it,
+none of it, only its begin, only its end, or scattered sectors. The rarest ones
+are nothing and everything, 1000 / 16 = 62 of the cuts each. */
+TEST(Survivors, EachOutcomeOccurs) {
+  constexpr size_t SECTORS = 16384 / SECTOR_BYTES;
   const std::vector<Lost_write> writes(4, Lost_write{0, 16384, false});
   size_t nothing = 0, everything = 0, whole = 0, none = 0, begin = 0, end = 0,
          scattered = 0;
@@ -73,7 +77,7 @@ TEST(Settle, MeetsEachFate) {
     const auto all = settle(seed, writes, SECTOR_BYTES);
     size_t n_survive = 0;
     for (const auto &sectors : all) {
-      ASSERT_EQ(32u, sectors.size());
+      ASSERT_EQ(SECTORS, sectors.size());
       const size_t n = count(sectors);
       n_survive += n;
       if (n == 0) {
@@ -89,16 +93,16 @@ TEST(Settle, MeetsEachFate) {
       }
     }
     nothing += n_survive == 0;
-    everything += n_survive == writes.size() * 32;
+    everything += n_survive == writes.size() * SECTORS;
   }
-  for (const size_t fate :
+  for (const size_t n :
        {nothing, everything, whole, none, begin, end, scattered}) {
-    EXPECT_GT(fate, 20u);
+    EXPECT_GT(n, 20u);
   }
 }
 
 /* On a medium with sectors of 16 KiB a page is a sector. */
-TEST(Settle, TearsAtTheSectorOfTheMedium) {
+TEST(Survivors, TearsAtSectorsOfTheMedium) {
   constexpr uint64_t LARGE = 16384;
   const std::vector<Lost_write> writes{{LARGE, LARGE, false},
                                        {0, 4 * LARGE, false}};
@@ -114,7 +118,7 @@ TEST(Settle, TearsAtTheSectorOfTheMedium) {
   EXPECT_GT(torn, 100u);
 }
 
-TEST(Settle, WholeWritesAreNeverTorn) {
+TEST(Survivors, AtomicWritesAreNeverTorn) {
   const std::vector<Lost_write> writes{
       {0, 65536, true}, {65536, 16384, false}, {4096, 4096, true}};
   size_t torn = 0, survived = 0, lost = 0;

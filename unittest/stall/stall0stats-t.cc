@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t SECOND_US = 1'000'000;
 
-TEST(StallBuckets, BoundsRiseByAtMost2AndAHalf) {
+TEST(StallBuckets, BoundsRiseByAtMostFactor2Point5) {
   for (size_t i = 1; i < STALL_BOUNDS_US.size(); ++i) {
     EXPECT_GT(STALL_BOUNDS_US[i], STALL_BOUNDS_US[i - 1]);
     EXPECT_LE(2 * STALL_BOUNDS_US[i], 5 * STALL_BOUNDS_US[i - 1]);
@@ -29,7 +29,7 @@ TEST(StallBuckets, BoundsRiseByAtMost2AndAHalf) {
   EXPECT_EQ(STALL_BOUNDS_US.back(), 100 * SECOND_US);
 }
 
-TEST(StallBuckets, ABoundBelongsToTheBucketBelowIt) {
+TEST(StallBuckets, BoundIsInTheBucketBelow) {
   EXPECT_EQ(stall_bucket(0), 0u);
   for (size_t i = 0; i < STALL_BOUNDS_US.size(); ++i) {
     EXPECT_EQ(stall_bucket(STALL_BOUNDS_US[i]), i);
@@ -38,7 +38,7 @@ TEST(StallBuckets, ABoundBelongsToTheBucketBelowIt) {
   EXPECT_EQ(stall_bucket(UINT64_MAX), STALL_BUCKETS - 1);
 }
 
-TEST(StallStats, NothingYet) {
+TEST(StallStats, EmptyAtStart) {
   const Stall_summary summary = Stall_stats{}.summary();
   EXPECT_EQ(summary.count, 0u);
   EXPECT_EQ(summary.waiting, 0u);
@@ -47,7 +47,7 @@ TEST(StallStats, NothingYet) {
   EXPECT_EQ(summary.longer_than(1), 0u);
 }
 
-TEST(StallStats, AWaitIsCountedWhenItBeginsAndTimedWhenItEnds) {
+TEST(StallStats, CountsAtBeginAndTimesAtEnd) {
   Stall_stats stats;
   stats.begin();
   stats.begin();
@@ -62,7 +62,7 @@ TEST(StallStats, AWaitIsCountedWhenItBeginsAndTimedWhenItEnds) {
   EXPECT_EQ(summary.buckets[stall_bucket(300)], 1u);
 }
 
-TEST(StallStats, TheLongestAndTheLastAreKept) {
+TEST(StallStats, KeepsMaximumAndLatestEnd) {
   Stall_stats stats;
   for (const auto &[duration, now] :
        {std::pair{10u, 100u}, std::pair{70u, 300u}, std::pair{30u, 200u}}) {
@@ -71,15 +71,18 @@ TEST(StallStats, TheLongestAndTheLastAreKept) {
   }
   EXPECT_EQ(stats.summary().max_us, 70u);
   EXPECT_EQ(stats.summary().last_us, 300u);
+  /* 10 + 70 + 30 */
   EXPECT_EQ(stats.summary().time_us, 110u);
 }
 
-TEST(StallStats, TimeSinceTheLastOrSinceTheStart) {
+TEST(StallStats, SinceLastEndOrStart) {
   Stall_stats stats;
+  /* No wait has ended: 500 - the start at 100. */
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 400u);
 
   stats.begin();
   stats.end(10, 300, 0);
+  /* 500 - the end at 300 */
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 200u);
 
   /* A wait that ends after the time was read. */
@@ -93,6 +96,7 @@ TEST(StallStats, LongerThanABound) {
     stats.end(duration, 1, 0);
   }
   const Stall_summary summary = stats.summary();
+  /* 10,001, 100,001 and 2,000,000 us */
   EXPECT_EQ(summary.longer_than(10'000), 3u);
   EXPECT_EQ(summary.longer_than(100'000), 2u);
   EXPECT_EQ(summary.longer_than(SECOND_US), 1u);
@@ -115,6 +119,8 @@ TEST(StallStats, DecadesEndAtTheirBound) {
     stats.end(duration, 1, 0);
   }
 
+  /* 0 and 1 us; four durations in each decade up to 100 s; two that are
+  longer. */
   const std::array<uint64_t, STALL_DECADES> expected{2, 4, 4, 4, 4,
                                                      4, 4, 4, 4, 2};
   EXPECT_EQ(stats.summary().decades(), expected);
@@ -136,10 +142,11 @@ TEST(StallStats, PercentilesAreUpperBounds) {
   }
 }
 
-TEST(StallStats, APercentileIsNotAboveTheLongest) {
+TEST(StallStats, PercentileIsAtMostTheMaximum) {
   Stall_stats stats;
   stats.begin();
   stats.end(1'100, 1, 0);
+  /* The bucket's upper bound is 2,000 us. */
   EXPECT_EQ(stats.summary().percentile_us(99), 1'100u);
 
   stats.begin();
@@ -168,6 +175,7 @@ TEST(StallStats, CountsOfManyThreadsAddUp) {
   const Stall_summary summary = stats.summary();
   EXPECT_EQ(summary.count, THREADS * WAITS);
   EXPECT_EQ(summary.waiting, 0u);
+  /* The waits of thread t take t us each: the sum of 1 to THREADS. */
   EXPECT_EQ(summary.time_us, WAITS * THREADS * (THREADS + 1) / 2);
   EXPECT_EQ(summary.max_us, THREADS);
   EXPECT_EQ(summary.last_us, WAITS - 1);
@@ -190,7 +198,7 @@ void wait(Stall_stats *stats, uint64_t duration, uint64_t now,
   stats->end(duration, now, threshold);
 }
 
-TEST(StallLog, OnlyLongerOnesThanTheThreshold) {
+TEST(StallLog, OnlyWaitsAboveThreshold) {
   Stall_stats stats;
   wait(&stats, 1'000, 1);
   EXPECT_FALSE(stats.log_line(1, THRESHOLD_US).is_due());
@@ -203,7 +211,7 @@ TEST(StallLog, OnlyLongerOnesThanTheThreshold) {
   EXPECT_EQ(line.waiting, 0u);
 }
 
-TEST(StallLog, OffIsOff) {
+TEST(StallLog, ThresholdZeroLogsNothing) {
   Stall_stats stats;
   wait(&stats, UINT64_MAX, 1, 0);
   EXPECT_FALSE(stats.log_line(1, THRESHOLD_US).is_due());
@@ -214,14 +222,14 @@ TEST(StallLog, OffIsOff) {
   }
 }
 
-TEST(StallLog, WhatWasNotWrittenBeforeItWasOffIsNotWrittenLater) {
+TEST(StallLog, SwitchingOffDropsPendingWaits) {
   Stall_stats stats;
   wait(&stats, 2'000, 1);
   EXPECT_FALSE(stats.log_line(2, 0).is_due());
   EXPECT_FALSE(stats.log_line(3, THRESHOLD_US).is_due());
 }
 
-TEST(StallLog, WhatIsNotLongerThanAHigherThresholdIsNotWritten) {
+TEST(StallLog, RaisedThresholdDropsShorterWaits) {
   Stall_stats stats;
   wait(&stats, 2'000, 1);
   EXPECT_FALSE(stats.log_line(2, 2 * THRESHOLD_US).is_due());
@@ -232,7 +240,7 @@ TEST(StallLog, WhatIsNotLongerThanAHigherThresholdIsNotWritten) {
   EXPECT_EQ(stats.log_line(6, 2 * THRESHOLD_US).max_us, 5'000u);
 }
 
-TEST(StallLog, OneLineTellsOfBothThoseThatHaveEndedAndThoseThatHaveNot) {
+TEST(StallLog, OneLineForEndedAndPresentWaits) {
   Stall_stats stats;
   wait(&stats, 2 * SECOND_US, 1, SECOND_US);
   EXPECT_EQ(stats.log_line(2, SECOND_US).count, 1u);
@@ -244,10 +252,11 @@ TEST(StallLog, OneLineTellsOfBothThoseThatHaveEndedAndThoseThatHaveNot) {
   EXPECT_EQ(line.count, 1u);
   EXPECT_EQ(line.max_us, 3 * SECOND_US);
   EXPECT_EQ(line.waiting, 1u);
+  /* log_line() has detected the wait at 2 s: 11 - 2 = 9. */
   EXPECT_EQ(line.waiting_us, 9 * SECOND_US);
 }
 
-TEST(StallLog, OneLineAnIntervalTellsOfAllSinceTheLast) {
+TEST(StallLog, OneLinePerIntervalForAllWaits) {
   Stall_stats stats;
   wait(&stats, 2'000, 1);
   EXPECT_EQ(stats.log_line(1, THRESHOLD_US).count, 1u);
@@ -263,7 +272,7 @@ TEST(StallLog, OneLineAnIntervalTellsOfAllSinceTheLast) {
       stats.log_line(3 * STALL_LOG_INTERVAL_US, THRESHOLD_US).is_due());
 }
 
-TEST(StallLog, AWaitThatDoesNotEnd) {
+TEST(StallLog, WaitThatDoesNotEnd) {
   Stall_stats stats;
   stats.begin();
   stats.begin();
@@ -273,14 +282,16 @@ TEST(StallLog, AWaitThatDoesNotEnd) {
   Stall_log_line line = stats.log_line(12 * SECOND_US, SECOND_US);
   EXPECT_EQ(line.count, 0u);
   EXPECT_EQ(line.waiting, 2u);
+  /* Detected at 10 s: 12 - 10 = 2. */
   EXPECT_EQ(line.waiting_us, 2 * SECOND_US);
 
+  /* The next line is due 10 s after the last: 12 + 10 = 22. */
   EXPECT_FALSE(stats.log_line(13 * SECOND_US, SECOND_US).is_due());
   line = stats.log_line(22 * SECOND_US, SECOND_US);
   EXPECT_EQ(line.waiting_us, 12 * SECOND_US);
 }
 
-TEST(StallLog, WaitsThatEndAreNotStuckHoweverManyFollow) {
+TEST(StallLog, SuccessiveShortWaitsAreNotStuck) {
   Stall_stats stats;
   stats.begin();
   for (uint64_t now = 1; now < 100; ++now) {
@@ -291,13 +302,14 @@ TEST(StallLog, WaitsThatEndAreNotStuckHoweverManyFollow) {
   }
 }
 
-TEST(StallLog, AWaitThatEndsAtLastIsToldOfOnceMore) {
+TEST(StallLog, StuckWaitIsLoggedOnceMoreWhenItEnds) {
   Stall_stats stats;
   stats.begin();
   stats.log_line(0, SECOND_US);
   EXPECT_EQ(stats.log_line(5 * SECOND_US, SECOND_US).waiting, 1u);
   stats.end(6 * SECOND_US, 6 * SECOND_US, SECOND_US);
 
+  /* The next line is due 10 s after the last: 5 + 10 = 15. */
   const Stall_log_line line = stats.log_line(15 * SECOND_US, SECOND_US);
   EXPECT_EQ(line.count, 1u);
   EXPECT_EQ(line.max_us, 6 * SECOND_US);
