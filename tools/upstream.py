@@ -501,7 +501,7 @@ def check_unchanged(tree, stamp, pristine):
 
     if wrong := sorted(name for name in changed if not is_as_written(name)):
         raise Failure(changed_text(tree, wrong))
-    # Only times differ, for example in a copy of the checkout.
+    # The listing was lost, or applying patches was interrupted.
     tree.write_listing(without=links)
 
 
