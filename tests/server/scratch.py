@@ -118,3 +118,7 @@ class Scratch:
         if result.returncode != 0:
             raise AssertionError(f"{text}: {result.stderr}")
         return result.stdout.strip()
+
+    def space_id(self, table):
+        """The ID of a table's tablespace; table: database/table."""
+        return int(self.sql(f"SELECT space FROM information_schema.innodb_tablespaces WHERE name = '{table}'"))

@@ -785,7 +785,7 @@ class AtomicWrites(Servers):
         scratch.start(FORK)
         scratch.sql(FILL)
         self.flush(scratch, "t")
-        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
         unmarked = scratch.path / "unmarked"
         shutil.copytree(scratch.data, unmarked)
@@ -855,7 +855,7 @@ class AtomicWrites(Servers):
         scratch.start(FORK)
         scratch.sql(FILL)
         self.flush(scratch, "t")
-        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
         scratch.start(FORK)
         self.assertTrue(self.copies(scratch, space))

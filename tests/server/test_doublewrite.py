@@ -161,7 +161,7 @@ class Doublewrite(unittest.TestCase):
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
-        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
         scratch.start(FORK)
         scratch.sql("UPDATE d.t SET b = 1")
@@ -266,7 +266,7 @@ class Doublewrite(unittest.TestCase):
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
-        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
         old = self.read_page(self.table, ROOT_PAGE)
         scratch.start(FORK)
@@ -321,7 +321,7 @@ class Doublewrite(unittest.TestCase):
         scratch = self.scratch
         scratch.start(FORK)
         scratch.sql(FILL)
-        space = int(scratch.sql("SELECT space FROM information_schema.innodb_tablespaces WHERE name = 'd/t'"))
+        space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
         old = self.read_page(self.table, ROOT_PAGE)
         scratch.start(FORK, *KEEP_DIRTY)
