@@ -68,12 +68,12 @@ TEST(FlushSimulation, WhoFillsTheRedoLogIsHeldBackSteadily) {
     const Sim_result result = simulation.run(120);
     /* Delays end in groups, and so do commits while a round's pages are
     written. */
-    EXPECT_GE(result.worst(), 0.85) << name;
+    EXPECT_GE(result.worst(), 0.8) << name;
     EXPECT_EQ(result.sync_s, 0.0) << name;
     EXPECT_EQ(result.stopped_s, 0.0) << name;
     EXPECT_LE(result.age_range(), 0.1) << name;
-    /* The mean time of a transaction in the closed loop. */
-    EXPECT_LE(result.delay_s, 2.0 * setup.n_clients / result.mean()) << name;
+    /* The mean time of a transaction in the closed loop is n_clients / mean. */
+    EXPECT_LE(result.delay_s, 3.0 * setup.n_clients / result.mean()) << name;
   });
 }
 
@@ -105,7 +105,7 @@ TEST(FlushSimulation, TransactionsOfManyRowsWaitInBetween) {
   EXPECT_EQ(result.sync_s, 0.0);
   EXPECT_EQ(result.stopped_s, 0.0);
   /* Each delay is for a fraction of the transaction's changes. */
-  EXPECT_LE(result.delay_s, 2.0 * THROTTLE_BATCH_CHANGES / setup.changes *
+  EXPECT_LE(result.delay_s, 2.0 * THROTTLE_CHARGE_BYTES / setup.redo_bytes *
                                 setup.n_clients / result.mean());
 }
 
@@ -196,46 +196,130 @@ TEST(FlushSimulation, WhatTheDeviceCarriesOnAverageNeedsNoSyncFlushing) {
   }
 }
 
-/* With adaptive flushing, which flushes in advance, a burst that the redo log
-has free space for is not delayed: 16,000 transactions above the volume's
-throughput need about 45 of 150 MB. Transactions wait only while a round's pages
-are written. */
-/** The figures of docs/measurements/ahead-flushing-variants.md. */
-TEST(FlushSimulation, ABurstFindsRoomWithTheAdaptiveMethod) {
-  struct Expected {
-    bool is_adaptive;
-    double most_waiting;
-    double pages_per_transaction;
+/** Bursts of 20 s each two minutes, on a volume with a redo log of 256M: 16,000
+transactions above the volume's throughput need about 45 of 150 MB.
+@param[in]  is_adaptive  innodb_adaptive_flushing
+@return maximum of the transactions that wait, and flushed pages for each
+transaction */
+std::pair<double, double> burst(bool is_adaptive) {
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
+  setup.is_adaptive = is_adaptive;
+  setup.redo_capacity = 256.0 * MIB;
+  setup.arrivals = [](double now) {
+    return std::fmod(now, 120.0) < 20.0 ? 1500.0 : 150.0;
   };
-  for (const auto &expected :
-       {Expected{true, 38.0, 1.27}, Expected{false, 13907.0, 1.02}}) {
-    Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[1]);
-    setup.is_adaptive = expected.is_adaptive;
-    setup.redo_capacity = 256.0 * MIB;
-    setup.arrivals = [](double now) {
-      return std::fmod(now, 120.0) < 20.0 ? 1500.0 : 150.0;
-    };
-    Flush_simulation simulation{setup};
-    (void)simulation.run(360);
-    const Sim_result result = simulation.run(240);
-    double most_waiting = 0.0;
-    double flushed = 0.0;
-    for (const auto &second : result.seconds) {
-      most_waiting = std::max(most_waiting, second.waiting);
-      flushed += second.flushed;
+  Flush_simulation simulation{setup};
+  (void)simulation.run(360);
+  const Sim_result result = simulation.run(240);
+  double most_waiting = 0.0;
+  double flushed = 0.0;
+  for (const auto &second : result.seconds) {
+    most_waiting = std::max(most_waiting, second.waiting);
+    flushed += second.flushed;
+  }
+  return {most_waiting, flushed / (240.0 * result.mean())};
+}
+
+/* In the pauses adaptive flushing is followed up to the limit, so that the next
+burst is hardly delayed. The figures of
+docs/measurements/ahead-flushing-variants.md. */
+TEST(FlushSimulation, ABurstFindsRedoSpaceAsPagesAreFlushedInThePauses) {
+  const auto [with, with_pages] = burst(true);
+  EXPECT_LE(with, 500.0);
+  EXPECT_NEAR(with_pages, 0.86, 0.05);
+  const auto [without, without_pages] = burst(false);
+  EXPECT_GE(without, 10e3);
+  EXPECT_NEAR(without_pages, 0.95, 0.05);
+}
+
+/* The device is not the limit of a closed loop of clients whose data is larger
+than the buffer pool. What is flushed too early is changed again, and takes
+their time. Without FLUSH_ADAPTIVE_FRACTION 4,968 transactions/s, with a dirty
+threshold at half of innodb_max_dirty_pages_pct 4,809; upstream with the best of
+six io_capacity settings 6,546. */
+TEST(FlushSimulation, PagesAreNotFlushedTooEarly) {
+  Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[1]);
+  setup.pool_bytes = 512e6;
+  setup.pages = {{{5e3, 0.6}, {26e3, 0.4}}};
+  setup.miss_fraction = 0.05;
+  setup.redo_capacity = 512.0 * MIB;
+  setup.n_clients = 48;
+  setup.cpu_max = 10e3;
+  Flush_simulation simulation{setup};
+  (void)simulation.run(900);
+  const Sim_result result = simulation.run(200);
+  EXPECT_GE(result.mean(), 6500.0);
+  EXPECT_GE(result.worst(), 0.95);
+}
+
+/* A batch takes some time whatever its size, as on replicated storage, or with
+innodb_doublewrite_fsync = ON. Transactions/s without: 2,900 and 450; upstream
+with the best of six io_capacity settings: 3,475 / 3,175 / 3,180 and 685 / 660 /
+665, with the worst second at 0.79 to 0.10. */
+TEST(FlushSimulation, TheLatencyOfABatchIsNotTakenForLackOfCapacity) {
+  for (const double batch_s : {0.05, 0.1, 0.15}) {
+    for (const auto &[device, least] :
+         {std::pair{SIM_SATA, 2700.0}, std::pair{SIM_CLOUD, 380.0}}) {
+      Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[0]);
+      setup.batch_s = [batch_s](double) { return batch_s; };
+      Flush_simulation simulation{setup};
+      (void)simulation.run(400);
+      const Sim_result result = simulation.run(200);
+      EXPECT_GE(result.mean(), least) << device.name << ' ' << batch_s;
+      EXPECT_GE(result.worst(), 0.6) << device.name << ' ' << batch_s;
+      EXPECT_EQ(result.stopped_s, 0.0) << device.name << ' ' << batch_s;
     }
-    EXPECT_NEAR(most_waiting, expected.most_waiting,
-                0.05 * expected.most_waiting);
-    EXPECT_NEAR(flushed / (240.0 * result.mean()),
-                expected.pages_per_transaction, 0.01);
+  }
+}
+
+/* The speed of the device differs from second to second, between a quarter and
+four times its mean. Upstream with the best of six io_capacity settings: 0.05 of
+the mean in the worst second. */
+TEST(FlushSimulation, ADeviceWhoseSpeedVariesIsUsed) {
+  Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
+  (void)Flush_simulation{setup}.run(1);
+  Flush_simulation steady{setup};
+  (void)steady.run(300);
+  const double mean = steady.run(100).mean();
+  /* Powers of two, in an order without a period; their mean is 1.34. */
+  setup.speed = [](double now) {
+    const auto second = static_cast<uint64_t>(now);
+    return std::ldexp(1.0, static_cast<int>(second * second * 7 % 5) - 2) /
+           1.34;
+  };
+  Flush_simulation simulation{setup};
+  (void)simulation.run(300);
+  const Sim_result result = simulation.run(200);
+  EXPECT_GE(result.mean(), 0.7 * mean);
+  EXPECT_EQ(result.stopped_s, 0.0);
+}
+
+/* One session inserts rows of 4 MB beside sessions that update rows of 600
+bytes of redo. */
+TEST(FlushSimulation, WhoGeneratesTheMostRedoWaitsLongest) {
+  for (const Sim_device &device : {SIM_CLOUD, SIM_SATA}) {
+    Sim_setup setup = sim_volume(device, SIM_WORKING_SETS[1]);
+    setup.n_clients = 8;
+    setup.changes = 1;
+    setup.redo_bytes = 600.0;
+    setup.cpu_max = 40e3;
+    setup.blob_bytes = 4e6;
+    const auto mean_with = [&setup](unsigned long max_delay_us) {
+      setup.max_delay_us = max_delay_us;
+      Flush_simulation simulation{setup};
+      (void)simulation.run(300);
+      return simulation.run(120).mean();
+    };
+    EXPECT_GE(mean_with(THROTTLE_DELAY_DEFAULT_US), 1.2 * mean_with(0))
+        << device.name;
   }
 }
 
 TEST(FlushSimulation, AStallOfTheDeviceIsRecoveredFrom) {
   for (const double stall_s : {1.0, 5.0, 20.0}) {
     Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
-    setup.works = [stall_s](double now) {
-      return now < 300.0 || now >= 300.0 + stall_s;
+    setup.speed = [stall_s](double now) {
+      return now < 300.0 || now >= 300.0 + stall_s ? 1.0 : 0.0;
     };
     Flush_simulation simulation{setup};
     (void)simulation.run(200);
@@ -312,7 +396,7 @@ TEST(FlushSimulation, AMethodAloneKeepsUpWithALoadThatTheDeviceCarries) {
        {Flush_method::ESTIMATE, Flush_method::KEEP_AVERAGE}) {
     Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[1]);
     setup.settings.is_on = false;
-    setup.max_delay_s = 0.0;
+    setup.max_delay_us = 0;
     setup.is_adaptive = true;
     setup.method = method;
     setup.redo_capacity = 256.0 * MIB;

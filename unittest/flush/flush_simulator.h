@@ -24,7 +24,6 @@ pool of 1 TB is as quick as one of 1 GB. */
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,7 +31,7 @@ pool of 1 TB is as quick as one of 1 GB. */
 #include "flush/policy/flush0controller.h"
 #include "flush/policy/flush0method.h"
 #include "flush/policy/flush0util.h"
-#include "throttle/policy/throttle0bucket.h"
+#include "throttle/policy/throttle0queue.h"
 
 namespace spw {
 
@@ -68,6 +67,10 @@ struct Sim_pages {
 
 constexpr double SIM_PAGE_BYTES = 16384.0;
 
+/** Speed of a volume while it has I/Os saved up, as a multiple of its figures.
+ */
+constexpr double SIM_BURST_SPEED = 3.0;
+
 /** Input of a simulation. */
 struct Sim_setup {
   Sim_device device;
@@ -83,12 +86,24 @@ struct Sim_setup {
 
   unsigned n_clients{32};
 
+  /** One more client inserts rows of this size into new pages, one after the
+  other: bytes; 0 for none. */
+  double blob_bytes{0.0};
+
   /** Transactions/s that arrive, over time; they wait for an idle client.
   Without it, each client begins a transaction when its last has ended. */
   std::function<double(double)> arrivals{};
 
-  /** Whether the device works, over time. */
-  std::function<bool(double)> works{};
+  /** Speed of the device, as a multiple of its figures, over time. */
+  std::function<double(double)> speed{};
+
+  /** Time that a batch of the flush lists takes whatever its size, over time:
+  seconds. The device writes the redo log meanwhile. */
+  std::function<double(double)> batch_s{};
+
+  /** I/Os that the device has saved up and carries at SIM_BURST_SPEED, as a
+  cloud volume does; it saves what its figures allow and is not used. */
+  double burst_ios{0.0};
 
   /** Size of the redo log, from which InnoDB's limits follow: bytes. */
   double redo_capacity{64.0 * 1024 * 1024};
@@ -106,9 +121,8 @@ struct Sim_setup {
   bool is_adaptive{true};
   Flush_method method{Flush_method::NATIVE};
 
-  /** innodb_ahead_flushing_max_delay_us, but in seconds; 0 delays no session.
-   */
-  double max_delay_s{0.5};
+  /** innodb_ahead_flushing_max_delay_us. */
+  unsigned long max_delay_us{500'000};
 
   /** Changes/s of purge, over time. It is not throttled, and requests flushing
   after each batch. */
@@ -117,6 +131,10 @@ struct Sim_setup {
   /** Dirty pages/s at the end of the LRU lists whose frames are needed. They
   are of all ages. */
   double lru_per_s{0.0};
+
+  /** Fraction of the changes whose page is not in the buffer pool: it is read
+  into the frame of another one, which is dirty as often as pages are. */
+  double miss_fraction{0.0};
 };
 
 /** A working set. */
@@ -137,7 +155,6 @@ inline Sim_setup sim_volume(const Sim_device &device,
   Sim_setup setup{.device = device};
   setup.pool_bytes = 16.0 * 1024 * 1024 * 1024;
   setup.pages = set.pages;
-  setup.is_adaptive = false;
   return setup;
 }
 
@@ -157,6 +174,9 @@ struct Sim_second {
 
   /** Transactions that have arrived and wait at its end. */
   double waiting;
+
+  /** Rows of the client that inserts large ones. */
+  double blobs;
 };
 
 /** Result of a simulation. */
@@ -207,12 +227,17 @@ struct Sim_result {
 class Flush_simulation {
  public:
   explicit Flush_simulation(const Sim_setup &setup)
-      : m_setup(setup), m_settings(setup.settings), m_clients(setup.n_clients) {
+      : m_setup(setup),
+        m_settings(setup.settings),
+        m_clients(setup.n_clients + (setup.blob_bytes > 0.0 ? 1 : 0)) {
     m_settings.is_limited_by_device =
         m_settings.is_on && setup.flush_device == Flush_device::LATENCY;
     m_has_rounds = m_settings.is_on || setup.method != Flush_method::NATIVE;
-    for (size_t i = 0; i < N_KINDS; ++i) {
+    for (size_t i = 0; i < setup.pages.size(); ++i) {
       m_clean[i] = setup.pages[i].n;
+    }
+    if (setup.blob_bytes > 0.0) {
+      m_clients.back().is_blob = true;
     }
     /* Source: log0constants.h, log0files_capacity.cc. */
     const double hard = setup.redo_capacity * 30.0 / 32.0;
@@ -246,6 +271,9 @@ class Flush_simulation {
     return result;
   }
 
+  /** @return device write capacity, as measured: pages/s */
+  double capacity() const { return m_capacity.limit_per_s(); }
+
  private:
   static constexpr unsigned TICKS_PER_S = 1000;
   static constexpr double TICK_S = 1.0 / TICKS_PER_S;
@@ -263,16 +291,27 @@ class Flush_simulation {
   /** Duration of a purge batch. */
   static constexpr uint64_t PURGE_TICKS = 50;
 
-  static constexpr size_t N_KINDS = 2;
+  /** Those of Sim_setup::pages, and new pages. */
+  static constexpr size_t N_KINDS = 3;
+  static constexpr size_t NEW_PAGES = 2;
 
-  /** A client: the delay that it waits for, and since when; changes and
-  fraction of work that its transaction has left. */
+  /** Ticks of a group. */
+  static constexpr uint64_t GROUP_TICKS = THROTTLE_GROUP_NS / TICK_NS;
+
+  /** Work of a row of blob_bytes, as a multiple of a transaction's. */
+  static constexpr double BLOB_WORK = 20.0;
+
+  /** A client: whether it is delayed, and since when; changes and fraction of
+  work that its transaction has left; max delay, and the redo since the last
+  charge. */
   struct Client {
-    std::optional<Throttle_wait> wait;
-    int64_t wait_ns{0};
+    bool is_blob{false};
+    bool is_delayed{false};
+    int64_t delayed_ns{0};
     unsigned n_left{0};
     double work_left{0.0};
-    Session_debt debt;
+    double max_delay_s{0.0};
+    double uncharged_bytes{0.0};
   };
 
   /** Pages that became dirty within this number of ticks are kept together. */
@@ -312,7 +351,9 @@ class Flush_simulation {
   /** Duration of a redo write, which queues behind all other writes: seconds.
    */
   double commit_s() const {
-    return m_in_flight * page_cost_s() + m_batch_due_s +
+    return (m_batch_left_s > 0.0
+                ? m_lru_in_flight * page_cost_s()
+                : m_in_flight * page_cost_s() + m_batch_due_s) +
            m_setup.device.latency_s + 1.0 / m_setup.device.iops;
   }
 
@@ -320,7 +361,11 @@ class Flush_simulation {
     m_lru_due += m_setup.lru_per_s * TICK_S;
     flush(second);
     purge();
-    const auto done = static_cast<double>(transact());
+    if (m_n_ticks % GROUP_TICKS == 0) {
+      m_queue.advance(m_now_ns);
+      (void)m_queue.take_served();
+    }
+    const auto done = static_cast<double>(transact(second));
     write(done, second);
     checkpoint();
     second->transactions += done;
@@ -329,19 +374,26 @@ class Flush_simulation {
   }
 
   /** @return transactions that have ended in this tick */
-  unsigned transact() {
+  unsigned transact(Sim_second *second) {
     m_cpu = std::min(m_cpu + m_setup.cpu_max * TICK_S,
                      1.0 + m_setup.cpu_max * TICK_S);
     if (m_setup.arrivals) {
       m_waiting += m_setup.arrivals(m_now_s) * TICK_S;
     }
-    const uint64_t n_changes = m_n_changes;
+    m_n_changes = 0;
     const double work_s = m_setup.cpu_s + commit_s();
     unsigned n_done = 0;
+    unsigned n_blobs = 0;
     for (size_t i = 0; i < m_clients.size(); ++i) {
-      n_done += go_on(&m_clients[(m_n_ticks + i) % m_clients.size()], work_s);
+      Client *const client = &m_clients[(m_n_ticks + i) % m_clients.size()];
+      (client->is_blob ? n_blobs : n_done) += go_on(client, work_s);
     }
-    change(static_cast<double>(m_n_changes - n_changes));
+    second->blobs += n_blobs;
+    change(static_cast<double>(m_n_changes));
+    m_n_reads += m_setup.miss_fraction * static_cast<double>(m_n_changes);
+    m_lru_due += m_setup.miss_fraction * static_cast<double>(m_n_changes) *
+                 0.01 * dirty_pct();
+    insert_pages(n_blobs);
     return n_done;
   }
 
@@ -354,15 +406,16 @@ class Flush_simulation {
   unsigned go_on(Client *client, double work_s) {
     unsigned n_done = 0;
     for (int64_t ns = m_now_ns; ns < m_now_ns + TICK_NS;) {
-      if (client->wait) {
-        const int64_t remaining_ns =
-            client->wait->remaining_ns(ns, change_cost_us(), max_delay_us());
-        ns += remaining_ns;
-        if (ns >= m_now_ns + TICK_NS) {
+      if (client->is_delayed) {
+        const double delay_s =
+            1e-9 * static_cast<double>(ns - client->delayed_ns);
+        if (delay_s >= client->max_delay_s) {
+          m_queue.forgive(id_of(client));
+        } else if (m_queue.is_waiting(id_of(client))) {
           break;
         }
-        client->wait.reset();
-        m_delay_ns = std::max(m_delay_ns, ns - client->wait_ns);
+        client->is_delayed = false;
+        m_delay_ns = std::max(m_delay_ns, ns - client->delayed_ns);
         make_changes(client, ns);
       } else if (client->work_left > 0.0) {
         const auto work_ns = static_cast<int64_t>(1e9 * work_s);
@@ -383,13 +436,10 @@ class Flush_simulation {
         }
         m_cpu -= 1.0;
         m_waiting -= m_setup.arrivals ? 1.0 : 0.0;
-        client->n_left = m_setup.changes;
-        client->work_left = 1.0;
-        const uint64_t n =
-            change_cost_us() == 0.0 ? 0 : client->debt.at_statement();
-        if (n == 0 || !waits(client, ns, take_turn(ns, n), n)) {
-          make_changes(client, ns);
-        }
+        client->n_left = client->is_blob ? 1 : m_setup.changes;
+        client->work_left = client->is_blob ? BLOB_WORK : 1.0;
+        charge(client, ns);
+        make_changes(client, ns);
       }
     }
     return n_done;
@@ -398,45 +448,52 @@ class Flush_simulation {
   /** A client makes the remaining changes of its transaction until it is
   delayed. */
   void make_changes(Client *client, int64_t now_ns) {
-    while (client->n_left != 0 && !client->wait) {
+    while (client->n_left != 0 && !client->is_delayed) {
       --client->n_left;
+      if (client->is_blob) {
+        client->uncharged_bytes += m_setup.blob_bytes;
+        return;
+      }
       ++m_n_changes;
-      if (change_cost_us() != 0.0 && client->debt.at_row_change()) {
-        const uint64_t n = client->debt.take_due();
-        const int64_t begin_ns = take_turn(now_ns, std::max<uint64_t>(1, n));
-        if (n != 0) {
-          (void)waits(client, now_ns, begin_ns, n);
-        }
+      client->uncharged_bytes += m_setup.redo_bytes / m_setup.changes;
+      if (client->uncharged_bytes >= THROTTLE_CHARGE_BYTES) {
+        charge(client, now_ns);
       }
     }
   }
 
-  /** @return when the last of these changes may begin */
-  int64_t take_turn(int64_t now_ns, uint64_t n_changes) {
-    const Throttle_reservation turn = throttle_reserve(
-        m_next_ns, now_ns, change_cost_us(), max_delay_us(), n_changes);
-    m_next_ns = turn.next_ns;
-    return turn.begin_ns;
-  }
-
-  /** @return whether the client is delayed */
-  bool waits(Client *client, int64_t now_ns, int64_t begin_ns,
-             uint64_t n_changes) {
-    if (begin_ns <= now_ns) {
-      return false;
+  /** Charge a client for its redo, and delay it if it has to wait. */
+  void charge(Client *client, int64_t now_ns) {
+    const double bytes = std::exchange(client->uncharged_bytes, 0.0);
+    if (m_decision.session_redo_bytes_per_s == FLUSH_UNLIMITED ||
+        bytes == 0.0) {
+      return;
     }
-    client->wait.emplace(now_ns, begin_ns, change_cost_us(), n_changes);
-    client->wait_ns = now_ns;
-    return true;
+    m_charged_bytes += bytes;
+    m_queue.charge(now_ns, id_of(client), bytes);
+    client->is_delayed =
+        1e9 * m_queue.remaining_s(id_of(client)) >= THROTTLE_GROUP_NS;
+    client->delayed_ns = now_ns;
+    client->max_delay_s = throttle_max_delay_s(m_setup.max_delay_us, bytes);
   }
 
-  int64_t max_delay_us() const {
-    return static_cast<int64_t>(1e6 * m_setup.max_delay_s);
+  uint64_t id_of(const Client *client) const {
+    return static_cast<uint64_t>(client - m_clients.data());
   }
 
-  /** @return time for each row change: microseconds */
-  double change_cost_us() const {
-    return std::min(m_decision.change_cost_us, 1e6 * m_setup.max_delay_s);
+  /** Insert rows of blob_bytes. */
+  void insert_pages(double n_rows) {
+    if (n_rows > 0.0) {
+      const double bytes = n_rows * m_setup.blob_bytes;
+      const double n_pages = bytes / SIM_PAGE_BYTES;
+      if (m_dirty.empty()) {
+        m_dirty.push_back({m_lsn, {}, 0.0});
+      }
+      m_lsn += bytes;
+      m_n_dirty += n_pages;
+      m_dirty.back().n[NEW_PAGES] += n_pages;
+      m_dirty.back().sum += n_pages;
+    }
   }
 
   void purge() {
@@ -460,7 +517,7 @@ class Flush_simulation {
     }
     Cohort &cohort = m_dirty.back();
     m_lsn += n_changes * m_setup.redo_bytes / m_setup.changes;
-    for (size_t i = 0; i < N_KINDS; ++i) {
+    for (size_t i = 0; i < m_setup.pages.size(); ++i) {
       if (m_setup.pages[i].n > 0.0) {
         const double n =
             m_clean[i] * -std::expm1(-n_changes * m_setup.pages[i].share /
@@ -475,31 +532,43 @@ class Flush_simulation {
 
   /** The device works for a tick. */
   void write(double done, Sim_second *second) {
-    if (m_setup.works && !m_setup.works(m_now_s)) {
-      return;
-    }
-    double left_s = TICK_S;
+    const bool was_writing = is_writing();
+    const double latency_s = std::min(TICK_S, m_batch_left_s);
+    m_batch_left_s -= latency_s;
+    const double speed = m_setup.speed ? m_setup.speed(m_now_s) : 1.0;
+    const bool is_burst = m_saved_s > 0.0;
+    const double time_s = speed * TICK_S * (is_burst ? SIM_BURST_SPEED : 1.0);
+    double left_s = time_s;
     /* Group commit: transactions that commit meanwhile share a redo write. */
     const double n_redo_writes = std::min(done, TICK_S / commit_s());
     left_s -= n_redo_writes / m_setup.device.iops +
               (m_lsn - std::exchange(m_written_lsn, m_lsn)) /
                   m_setup.device.bytes_per_s;
-    m_n_ios += n_redo_writes;
-    const double batch_s = std::clamp(left_s, 0.0, m_batch_due_s);
+    m_n_ios += n_redo_writes + m_n_reads;
+    left_s -= std::exchange(m_n_reads, 0.0) / m_setup.device.iops;
+    const double batch_s =
+        std::clamp(left_s, 0.0, latency_s < TICK_S ? m_batch_due_s : 0.0);
     left_s -= batch_s;
     m_batch_due_s -= batch_s;
     const double n =
-        std::min(m_in_flight, std::max(left_s, 0.0) / page_cost_s());
+        std::min(latency_s < TICK_S ? m_in_flight : m_lru_in_flight,
+                 std::max(left_s, 0.0) / page_cost_s());
     m_in_flight -= n;
     m_n_ios += n;
-    m_busy_s += std::min(TICK_S, TICK_S - left_s + n * page_cost_s());
+    left_s -= n * page_cost_s();
+    const double used =
+        time_s > 0.0 ? std::min(1.0, 1.0 - left_s / time_s) : 1.0;
+    m_busy_s += TICK_S * used;
+    m_saved_s = std::clamp(m_saved_s + TICK_S * speed - (time_s - left_s), 0.0,
+                           m_setup.burst_ios / m_setup.device.iops);
     second->written += n;
     const double of_lru = std::min(n, m_lru_in_flight);
     m_lru_in_flight -= of_lru;
     retire(n - of_lru);
     retire_any(of_lru);
-    if (n + batch_s > 0.0 && m_in_flight <= 0.0 && m_batch_due_s <= 0.0) {
-      m_idle_since_s = m_now_s + TICK_S - left_s + n * page_cost_s();
+    if (was_writing && !is_writing()) {
+      m_batch.end_s = m_now_s + TICK_S * used;
+      m_capacity.add(std::exchange(m_batch, {}));
     }
   }
 
@@ -542,7 +611,8 @@ class Flush_simulation {
 
   /** @return whether pages of the flush lists are being written */
   bool is_writing() const {
-    return m_in_flight > m_lru_in_flight || m_batch_due_s > 0.0;
+    return m_in_flight > m_lru_in_flight || m_batch_due_s > 0.0 ||
+           m_batch_left_s > 0.0;
   }
 
   void checkpoint() {
@@ -564,7 +634,7 @@ class Flush_simulation {
         std::max(m_lru_wait_s,
                  m_setup.lru_per_s > 0.0 ? m_lru_due / m_setup.lru_per_s : 0.0);
     m_lru_in_flight += m_lru_due;
-    m_n_handed_over += static_cast<uint64_t>(m_lru_due);
+    m_batch.n_pages += static_cast<uint64_t>(m_lru_due);
     m_n_flushed += m_lru_due;
     m_in_flight += m_lru_due;
     m_n_lru += m_lru_due;
@@ -581,6 +651,8 @@ class Flush_simulation {
     }
     n = std::min(n, available);
     if (n > 0.0) {
+      m_batch.begin_s = m_now_s;
+      m_batch_left_s = m_setup.batch_s ? m_setup.batch_s(m_now_s) : 0.0;
       m_batch_due_s += m_setup.batch_ios / m_setup.device.iops;
       m_n_ios += m_setup.batch_ios;
       m_n_fsyncs += m_setup.batch_ios;
@@ -588,7 +660,7 @@ class Flush_simulation {
     m_in_flight += n;
     m_n_flushed += n;
     second->flushed += n;
-    m_n_handed_over += static_cast<uint64_t>(n);
+    m_batch.n_pages += static_cast<uint64_t>(n);
   }
 
   /** The page cleaners' coordinator. */
@@ -605,8 +677,6 @@ class Flush_simulation {
             m_lsn, second);
       }
       if (m_has_rounds) {
-        m_capacity.round(m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
-                         0.0, false);
         decide();
       }
       return;
@@ -641,12 +711,10 @@ class Flush_simulation {
       if (m_decision.n_pages != 0) {
         hand_over(static_cast<double>(m_decision.n_pages),
                   static_cast<double>(m_decision.lsn_limit), second);
+        m_batch.is_probe = m_decision.is_probe;
+        m_batch.demand_exceeds_limit = flush_was_at_device(
+            m_decision, static_cast<uint64_t>(second->flushed - flushed));
       }
-      m_capacity.round(
-          m_now_s, m_now_s, std::exchange(m_n_handed_over, 0),
-          m_decision.forfeited_s,
-          flush_was_at_device(
-              m_decision, static_cast<uint64_t>(second->flushed - flushed)));
     }
   }
 
@@ -663,7 +731,7 @@ class Flush_simulation {
         .sync_age = static_cast<uint64_t>(m_sync_age),
         .n_written = static_cast<uint64_t>(m_n_retired),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
-        .n_changes = m_n_changes,
+        .charged_bytes = static_cast<uint64_t>(m_charged_bytes),
         .n_fsyncs = static_cast<uint64_t>(m_n_fsyncs)};
   }
 
@@ -674,11 +742,9 @@ class Flush_simulation {
         m_setup.method == Flush_method::NATIVE;
     now.is_writing = is_writing();
     now.purge_per_s = m_purge_asks;
-    m_capacity.add_sample(
-        m_now_s,
-        m_in_flight > 0.0 || m_batch_due_s > 0.0 ? -1.0 : m_idle_since_s,
-        now.n_written);
     now.device_per_s = m_capacity.limit_per_s();
+    now.device_interval_s = m_capacity.interval_s();
+    now.wants_probe = m_capacity.wants_probe(m_now_s);
     now.is_device_seen = m_capacity.pages_per_s() != 0.0;
     if (m_setup.flush_device == Flush_device::UTIL && m_util.is_due(m_now_s)) {
       m_util.add_sample(m_now_s,
@@ -688,13 +754,11 @@ class Flush_simulation {
                         m_settings.io_capacity);
     }
     now.util_per_s = m_util.extra_per_s();
-    const double old_change_cost_us = change_cost_us();
     m_decision = m_policy.decide(m_settings, now);
     if (m_decision.is_round) {
       m_purge_asks = 0.0;
     }
-    m_next_ns = rescale_reservation(m_next_ns, m_now_ns, old_change_cost_us,
-                                    change_cost_us());
+    m_queue.set_rate(m_now_ns, m_decision.session_redo_bytes_per_s);
   }
 
   double dirty_pct() const {
@@ -767,9 +831,12 @@ class Flush_simulation {
   double m_checkpoint_lsn{1e6};
   double m_checkpoint_s{0.0};
 
-  /** When the next change may begin; number of row changes. */
-  int64_t m_next_ns{0};
+  /** Row changes of this tick, without those of blob_bytes; redo that clients
+  were charged. */
   uint64_t m_n_changes{0};
+  double m_n_reads{0.0};
+  double m_charged_bytes{0.0};
+  Throttle_queue m_queue;
 
   std::vector<Client> m_clients;
   int64_t m_delay_ns{0};
@@ -791,7 +858,11 @@ class Flush_simulation {
   double m_lru_due{0.0};
   double m_lru_wait_s{0.0};
   double m_n_lru{0.0};
-  uint64_t m_n_handed_over{0};
+  Flush_batch m_batch{};
+
+  /** Fixed time that is left of the batch; device time saved up: seconds. */
+  double m_batch_left_s{0.0};
+  double m_saved_s{m_setup.burst_ios / m_setup.device.iops};
   double m_n_flushed{0.0};
   double m_n_retired{0.0};
 
@@ -799,7 +870,6 @@ class Flush_simulation {
   double m_busy_s{0.0};
   double m_n_ios{0.0};
   double m_n_fsyncs{0.0};
-  double m_idle_since_s{0.0};
 };
 
 }  // namespace spw

@@ -49,19 +49,15 @@ static_assert(SRV_MAX_N_IO_THREADS <= 2 * Aio_slots::MAX_SEGMENTS + 2,
 
 ulong aio_pending_ios_per_thread = AIO_DEPTH_DEFAULT;
 
-/** Counters of the arrays of one kind. n_used, n_used_max and idle_since_us are
-written under the array's mutex, the others atomically; any thread reads. They
-outlive the arrays. */
+/** Counters of the arrays of one kind. n_used and n_used_max are written under
+the array's mutex, the others atomically; any thread reads. They outlive the
+arrays. */
 struct Aio_counters {
   std::atomic<uint64_t> n_segments{0};
   std::atomic<uint64_t> slots_per_segment{0};
   std::atomic<uint64_t> n_used{0};
   std::atomic<uint64_t> n_used_max{0};
   std::atomic<uint64_t> submit_retries{0};
-
-  /** Time since when n_used is 0: microseconds of the steady clock. Only for
-  page writes. */
-  std::atomic<int64_t> idle_since_us{0};
 };
 
 /** Page reads, page writes, and the change buffer's array, which has no
@@ -365,13 +361,6 @@ void aio_release_slot(Aio_array *array, size_t slot) {
 void aio_note_used(Aio_array *array, size_t n_used) {
   auto &counters = array->m_counters;
 
-  if (n_used == 0 && &counters == &counters_of(Aio_kind::WRITE)) {
-    counters.idle_since_us.store(
-        std::chrono::duration_cast<std::chrono::microseconds>(
-            std::chrono::steady_clock::now().time_since_epoch())
-            .count(),
-        std::memory_order_relaxed);
-  }
   counters.n_used.store(n_used, std::memory_order_release);
 
   /* The mutex is held: no other thread writes between the load and the
@@ -435,14 +424,6 @@ Aio_stats aio_stats(Aio_kind kind) {
           .slot_waits = waits.count,
           .slot_wait_time_us = waits.time_us,
           .submit_retries = counters.submit_retries};
-}
-
-double aio_writes_idle_since_s() {
-  const Aio_counters &counters = counters_of(Aio_kind::WRITE);
-  return counters.n_used.load(std::memory_order_acquire) != 0
-             ? -1.0
-             : 1e-6 * static_cast<double>(counters.idle_since_us.load(
-                          std::memory_order_relaxed));
 }
 
 void aio_print(FILE *file) {

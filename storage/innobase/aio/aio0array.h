@@ -55,11 +55,6 @@ latch.
 @return the statistics; all 0 before InnoDB has started */
 Aio_stats aio_stats(Aio_kind kind);
 
-/** @return time of the steady clock since when no page write is in progress:
-seconds; 0 if there never was one; negative while one is. Any thread, no
-latch. */
-double aio_writes_idle_since_s();
-
 }  // namespace spw
 
 #endif /* aio0array_h */

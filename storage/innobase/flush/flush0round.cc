@@ -21,7 +21,6 @@ only caller, unless a function says something else. */
 #include <string>
 #include <utility>
 
-#include "aio/aio0array.h"
 #include "base/base0rate.h"
 #include "base/base0text.h"
 #include "buf0buf.h"
@@ -52,7 +51,7 @@ double ahead_flushing_io_pct = FLUSH_DEFAULTS.io_pct;
 ulong ahead_flushing_interval_ms =
     static_cast<ulong>(1e3 * FLUSH_DEFAULTS.interval_s);
 ulong adaptive_flushing_method = static_cast<ulong>(Flush_method::NATIVE);
-ulong ahead_flushing_device = static_cast<ulong>(Flush_device::OFF);
+ulong ahead_flushing_device = static_cast<ulong>(Flush_device::LATENCY);
 
 namespace {
 
@@ -78,12 +77,7 @@ Flush_method method_in_effect() {
                            mtr_t::s_logging.is_enabled());
 }
 
-/** @return whether the page cleaners flush in rounds */
-bool has_rounds() {
-  return !srv_read_only_mode &&
-         (ahead_flushing || method_in_effect() != Flush_method::NATIVE);
-}
-
+/** @return the settings, without Flush_settings::drain_s */
 Flush_settings settings() {
   return {.is_on = ahead_flushing,
           .dirty_pct = ahead_flushing_dirty_pct,
@@ -91,7 +85,8 @@ Flush_settings settings() {
           .age_pct = ahead_flushing_age_pct,
           .io_pct = ahead_flushing_io_pct,
           .io_capacity = static_cast<double>(srv_io_capacity),
-          .io_capacity_max = static_cast<double>(srv_max_io_capacity),
+          .io_capacity_max = std::min(static_cast<double>(srv_max_io_capacity),
+                                      FLUSH_IO_CAPACITY_MAX_PER_S),
           .interval_s = 1e-3 * static_cast<double>(ahead_flushing_interval_ms),
           .n_instances = srv_buf_pool_instances,
           .is_limited_by_device =
@@ -126,7 +121,7 @@ Flush_sample take_sample(steady_clock::time_point now) {
               mtr_t::s_logging.is_enabled(),
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages +
                            flush_work(Flush_cause::SINGLE_PAGE).pages,
-          .n_changes = throttle_stats().n_changes};
+          .charged_bytes = throttle_stats().charged_bytes};
 }
 
 /** @return whether pages of the last flush round are still being written */
@@ -168,6 +163,16 @@ uint64_t fsyncs_of_data() {
   const uint64_t n_of_log = log_total_flushes();
   return std::max<uint64_t>(os_n_fsyncs, n_of_log) - n_of_log;
 }
+
+/** @return whether threads wait for redo space */
+bool is_redo_space_awaited() {
+  const Redo_state redo = redo_state();
+  return redo.age > redo.limits.max_age;
+}
+
+/** When the writes of a flush-list batch ended last: seconds of the steady
+clock. Written once for each batch. */
+std::atomic<double> s_list_written_s{0.0};
 
 /** The flush rounds of the page cleaners' coordinator. The public functions
 are those of flush/hook.h, and stats(). */
@@ -219,6 +224,24 @@ class Flush_rounds {
     uint64_t n_pages_this_second{0};
   };
 
+  /** @return whether the page cleaners flush in rounds */
+  bool has_rounds() {
+    note_switch();
+    return !srv_read_only_mode && (m_was_on || is_draining() ||
+                                   method_in_effect() != Flush_method::NATIVE);
+  }
+
+  /** @return whether innodb_ahead_flushing was switched OFF, and its rounds go
+  on for a while */
+  bool is_draining() const { return m_off != steady_clock::time_point{}; }
+
+  /** Note that innodb_ahead_flushing was switched ON or OFF. */
+  void note_switch();
+
+  /** @param[in]  now  the current time
+  @return the settings; those of before it was switched OFF while it drains */
+  Flush_settings settings_at(steady_clock::time_point now);
+
   /** Make a decision, and publish the limit on redo generation.
   @param[in]  now      the current time
   @param[in]  is_sync  sync flushing is under way: no round can begin
@@ -233,6 +256,10 @@ class Flush_rounds {
   in my.cnf, or a new innodb_max_dirty_pages_pct, gives no other warning.
   @param[in]  set  the current settings */
   void warn_of_thresholds(const Flush_settings &set);
+
+  /** Add the last batch to the model of the device, if its pages are written.
+   */
+  void end_batch();
 
   /** Count a flush round, and note what a pass of the loop has flushed.
   @param[in]  decision  the decision for the round; default if the pass was not
@@ -257,11 +284,23 @@ class Flush_rounds {
 
   steady_clock::time_point m_next_tick{};
 
+  /** innodb_ahead_flushing in the last sample. When it was switched OFF; the
+  epoch if it is ON, or its rounds have ended. */
+  bool m_was_on{false};
+  steady_clock::time_point m_off{};
+
+  /** Flush_settings::is_limited_by_device before it was switched OFF. */
+  bool m_is_limited_by_device{false};
+
   /** The last pass was for a flush round. */
   bool m_was_round{false};
 
   /** The earliest time at which writes of this pass can have begun. */
   steady_clock::time_point m_batch_begin{};
+
+  /** The batch that is being written; without pages if there is none. Until
+  then end_s is the time at which its last page was submitted. */
+  Flush_batch m_batch{};
 
   /** Since when the coordinator does not wait for rounds; the epoch if it does.
   And what it does, which counts if it takes longer than a round. */
@@ -325,6 +364,10 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
                                     bool is_sync) {
   Flush_sample sample = take_sample(now);
   sample.adaptive_per_s = m_state.method.pages_per_s(sample.now_s);
+  if (is_redo_space_awaited()) {
+    sample.adaptive_per_s =
+        std::max(sample.adaptive_per_s, static_cast<double>(srv_io_capacity));
+  }
   sample_disks(sample);
   sample.util_per_s = m_state.util.extra_per_s();
   sample.n_written = pages_written();
@@ -338,21 +381,26 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.is_shrinking = is_redo_shrinking();
   uint64_t purge_per_s = m_purge_per_s;
   sample.purge_per_s = static_cast<double>(purge_per_s);
-  m_capacity.add_sample(sample.now_s, aio_writes_idle_since_s(),
-                        sample.n_written);
-  m_measured_per_s = m_capacity.pages_per_s();
+  if (!sample.is_writing) {
+    end_batch();
+  }
   sample.device_per_s = m_capacity.limit_per_s();
+  sample.device_interval_s = m_capacity.interval_s();
+  sample.wants_probe = m_capacity.wants_probe(sample.now_s);
   sample.is_device_seen = m_capacity.pages_per_s() != 0.0;
-  const Flush_settings set = settings();
+  const Flush_settings set = settings_at(now);
   warn_of_thresholds(set);
   const Flush_decision decision = m_state.controller.decide(set, sample);
+  if (decision.is_drained) {
+    m_off = {};
+  }
   if (decision.is_round) {
     /* Unless purge has requested a higher rate meanwhile. */
     m_purge_per_s.compare_exchange_strong(purge_per_s, 0);
   }
   m_next_tick = now + duration_cast<steady_clock::duration>(
                           duration<double>(decision.next_tick_s));
-  throttle_set_cost(decision.change_cost_us);
+  throttle_set_limit(decision.session_redo_bytes_per_s);
   m_redo_limit_per_s = decision.redo_bytes_per_s;
   m_trigger = decision.trigger;
   m_limit = decision.limit;
@@ -361,6 +409,15 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
     os_event_set(log_sys->checkpointer_event);
   }
   return decision;
+}
+
+void Flush_rounds::end_batch() {
+  if (m_batch.n_pages == 0) {
+    return;
+  }
+  m_batch.end_s = std::max(m_batch.end_s, s_list_written_s.load());
+  m_capacity.add(std::exchange(m_batch, {}));
+  m_measured_per_s = m_capacity.pages_per_s();
 }
 
 void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
@@ -372,8 +429,16 @@ void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
         1, std::memory_order_relaxed);
   }
   const auto now = steady_clock::now();
-  m_capacity.round(seconds_of(m_batch_begin), seconds_of(now), n_list + n_lru,
-                   decision.forfeited_s, flush_was_at_device(decision, n_list));
+  if (n_list + n_lru != 0) {
+    /* Sync flushing begins a batch before the last one is written. */
+    if (m_batch.n_pages == 0) {
+      m_batch.begin_s = seconds_of(m_batch_begin);
+    }
+    m_batch.end_s = seconds_of(now);
+    m_batch.n_pages += n_list + n_lru;
+    m_batch.is_probe = decision.is_probe;
+    m_batch.demand_exceeds_limit = flush_was_at_device(decision, n_list);
+  }
   m_batch_begin = now;
 }
 
@@ -387,11 +452,35 @@ void Flush_rounds::note_sync(bool is_sync) {
   }
 }
 
+void Flush_rounds::note_switch() {
+  const bool is_on = ahead_flushing;
+  if (is_on) {
+    m_off = {};
+  } else if (m_was_on) {
+    m_off = steady_clock::now();
+  }
+  m_was_on = is_on;
+}
+
+Flush_settings Flush_rounds::settings_at(steady_clock::time_point now) {
+  note_switch();
+  Flush_settings set = settings();
+  if (m_was_on) {
+    m_is_limited_by_device = set.is_limited_by_device;
+  } else if (is_draining()) {
+    set.is_on = true;
+    set.is_limited_by_device = m_is_limited_by_device;
+    set.drain_s = std::max(0.0, duration<double>(now - m_off).count());
+  }
+  return set;
+}
+
 void Flush_rounds::reset() {
   m_state = {};
+  m_batch = {};
   m_capacity.pause();
   m_purge_per_s = 0;
-  throttle_set_cost(0.0);
+  throttle_set_limit(FLUSH_UNLIMITED);
   m_redo_limit_per_s = FLUSH_UNLIMITED;
   m_trigger = Flush_trigger::OFF;
   m_limit = Flush_limit::NONE;
@@ -457,6 +546,9 @@ ulint Flush_rounds::pages_since_last_call(ulint n_pages) {
 }
 
 ulint Flush_rounds::take_recommendation(ulint n_pages) {
+  if (is_redo_space_awaited()) {
+    n_pages = std::max<ulint>(n_pages, srv_io_capacity);
+  }
   if (!has_rounds()) {
     return n_pages;
   }
@@ -479,21 +571,28 @@ ulint Flush_rounds::take_recommendation(ulint n_pages) {
 }
 
 ulint Flush_rounds::idle_page_limit(ulint n_pages) {
+  if (is_redo_space_awaited()) {
+    n_pages = std::max<ulint>(n_pages, srv_io_capacity);
+  }
   if (!has_rounds()) {
     return n_pages;
   }
   /* The capacity is measured here, too: an idle server can have many dirty
   pages left. */
-  const Flush_sample sample = take_sample(steady_clock::now());
-  m_capacity.add_sample(sample.now_s, aio_writes_idle_since_s(),
-                        pages_written());
-  m_measured_per_s = m_capacity.pages_per_s();
+  const auto now = steady_clock::now();
+  const Flush_sample sample = take_sample(now);
+  if (!is_writing()) {
+    end_batch();
+  }
   const Flush_idle idle = flush_idle(
-      settings(), n_pages, sample.n_dirty,
+      settings_at(now), n_pages, sample.n_dirty,
       std::exchange(m_state.n_pages_this_second, 0), m_capacity.limit_per_s());
-  m_capacity.round(sample.now_s, sample.now_s,
-                   std::min(idle.n_pages, sample.n_dirty), 0.0,
-                   idle.is_at_device);
+  if (m_batch.n_pages == 0) {
+    m_batch = {.begin_s = sample.now_s,
+               .end_s = sample.now_s,
+               .n_pages = std::min(idle.n_pages, sample.n_dirty),
+               .demand_exceeds_limit = idle.is_at_device};
+  }
   m_gap_cause = Gap_cause::IDLE_FLUSH;
   return idle.n_pages;
 }
@@ -545,7 +644,9 @@ Ahead_flush_stats Flush_rounds::stats() const {
   const double redo_per_s = m_redo_limit_per_s;
   const Throttle_stats throttle = throttle_stats();
   const Throttle_state state =
-      !ahead_flushing || ahead_flushing_max_delay_us == 0 ? Throttle_state::OFF
+      ahead_flushing_max_delay_us == 0 ||
+              (!ahead_flushing && redo_per_s == FLUSH_UNLIMITED)
+          ? Throttle_state::OFF
       : redo_per_s == FLUSH_UNLIMITED ? Throttle_state::UNLIMITED
       : redo_per_s < 1.0              ? Throttle_state::STOPPED
                                       : Throttle_state::LIMITED;
@@ -601,12 +702,23 @@ ulint take_recommendation(ulint n_pages) {
   return s_rounds.take_recommendation(n_pages);
 }
 
+bool flushes_when_idle(ulint idle_pct) {
+  return idle_pct != 0 || is_redo_space_awaited();
+}
+
 ulint idle_page_limit(ulint n_pages) {
   return s_rounds.idle_page_limit(n_pages);
 }
 
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru) {
   s_rounds.round_done(is_sync, n_list, n_lru);
+}
+
+void flush_page_written(buf_flush_t type, ulint n_left) {
+  if (type == BUF_FLUSH_LIST && n_left == 0) {
+    s_list_written_s.store(seconds_of(steady_clock::now()),
+                           std::memory_order_relaxed);
+  }
 }
 
 void flush_requested_by_purge() { s_rounds.request_by_purge(); }
@@ -646,7 +758,8 @@ void ahead_flush_print(FILE *file) {
         percent_of(stats.oldest_page_age_bytes, redo_state().limits.sync_age));
   }
   fprintf(file, "Ahead flushing: %s%s%s; %" PRIu64 " requests by purge\n",
-          ahead_flushing || stats.trigger == Flush_trigger::OFF
+          ahead_flushing || stats.trigger == Flush_trigger::OFF ||
+                  stats.trigger == Flush_trigger::DRAIN
               ? flush_trigger_text(stats.trigger)
               : "off, flush rounds are for innodb_adaptive_flushing_method",
           stats.limit == Flush_limit::NONE ? "" : ", ",

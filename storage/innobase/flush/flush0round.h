@@ -26,8 +26,8 @@ at run time without a latch, the counters begin at the start of the server. */
 
 namespace spw {
 
-/** innodb_ahead_flushing_dirty_pct: percent of the buffer pool; 0 for half of
-innodb_max_dirty_pages_pct. */
+/** innodb_ahead_flushing_dirty_pct: percent of the buffer pool; 0 for nine
+tenths of innodb_max_dirty_pages_pct. */
 extern double ahead_flushing_dirty_pct;
 
 /** innodb_ahead_flushing_io_pct: percent of innodb_io_capacity. */

@@ -18,6 +18,7 @@ counters of flushed pages (flush0cause.cc). */
 #include <chrono>
 #include <cstdint>
 
+#include "buf0types.h"
 #include "univ.i"
 
 namespace spw {
@@ -103,14 +104,23 @@ ulint pages_since_last_call(ulint n_pages);
 /** Take over the recommendation of adaptive flushing. Called by the
 coordinator.
 @param[in]  n_pages  pages recommended for a second
-@return pages to flush now: n_pages, or 0 if there are flush rounds, which
+@return pages to flush now: n_pages, at least innodb_io_capacity while threads
+wait for redo space; or 0 if there are flush rounds, which
 spread them over the second */
 ulint take_recommendation(ulint n_pages);
+
+/** While threads wait for redo space, no session is active, and a server that
+flushed nothing would stand still for ever: innodb_idle_flush_pct = 0 with
+innodb_flush_sync = OFF. Called by the coordinator.
+@param[in]  idle_pct  innodb_idle_flush_pct
+@return whether an idle server flushes */
+bool flushes_when_idle(ulint idle_pct);
 
 /** Limit the flushing of an idle server, as sessions that become active would
 wait for it. Called by the coordinator.
 @param[in]  n_pages  pages that InnoDB flushes in an idle second
-@return n_pages; with ahead flushing at most the pages that rounds may flush in
+@return n_pages, at least innodb_io_capacity while threads wait for redo space;
+with ahead flushing at most the pages that rounds may flush in
 a second, less those that they have flushed. With innodb_ahead_flushing_device =
 LATENCY, the device write capacity is a limit, too */
 ulint idle_page_limit(ulint n_pages);
@@ -121,6 +131,12 @@ flushing of an idle server. Called by the coordinator.
 @param[in]  n_list   pages of the flush lists
 @param[in]  n_lru    pages of the LRU lists */
 void flush_round_done(bool is_sync, ulint n_list, ulint n_lru);
+
+/** A page of a batch was written. The caller holds
+buf_pool->flush_state_mutex.
+@param[in]  type    of the batch
+@param[in]  n_left  pages of the batch that are still being written */
+void flush_page_written(buf_flush_t type, ulint n_left);
 
 /** Request flushing, if innodb_ahead_flushing is ON and a threshold is
 exceeded. Called by the purge coordinator after a batch, without a latch. */

@@ -15,6 +15,10 @@ Hook interface for upstream's files: the write throttle (throttle0session.cc).
 #ifndef throttle_hook_h
 #define throttle_hook_h
 
+#include <cstdint>
+
+#include "univ.i"
+
 struct dict_table_t;
 struct trx_t;
 
@@ -30,10 +34,33 @@ whole tables. The caller holds no latch.
 void throttle_statement(const trx_t *trx, const dict_table_t *table);
 
 /** Delay the insert, update or delete of a row for a user, if the transaction
-changes many rows. The caller holds no latch.
+has generated much redo. Not delayed: a transaction that holds an AUTO-INC lock.
+The caller holds no latch.
 @param[in,out]  trx    the transaction; leaves InnoDB (srv0conc.h) meanwhile
 @param[in]      table  the table */
 void throttle_row_change(trx_t *trx, const dict_table_t *table);
+
+/** The session of this thread ends: charge it for what it was not charged yet.
+All ended sessions together wait in the queue as one session. */
+void throttle_session_ended();
+
+/** A mini-transaction of this thread has written redo. The caller may hold any
+latch.
+@param[in]  bytes  its redo, without the headers of log blocks */
+void redo_generated(ulint bytes);
+
+/** While it lives, the session is not charged for the redo of its thread: a
+rollback. */
+class Uncharged_redo {
+ public:
+  Uncharged_redo();
+  ~Uncharged_redo();
+  Uncharged_redo(const Uncharged_redo &) = delete;
+  Uncharged_redo &operator=(const Uncharged_redo &) = delete;
+
+ private:
+  const uint64_t m_generated;
+};
 
 }  // namespace spw
 

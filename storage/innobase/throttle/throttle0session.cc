@@ -12,7 +12,7 @@ Free Software Foundation. See the file LICENSE.
 Write throttle: delays sessions that modify rows, so that redo is generated no
 faster than it is reclaimed. The delay is not in log_free_check(), where InnoDB
 stops all threads: a row change calls that several times, with rows locked, as
-do page splits and rollbacks. It does not know the session and its changes. */
+do page splits and rollbacks. */
 
 #include "throttle/throttle0session.h"
 
@@ -22,20 +22,23 @@ do page splits and rollbacks. It does not know the session and its changes. */
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "dict0mem.h"
+#include "mysql/psi/mysql_cond.h"
+#include "mysql/psi/mysql_mutex.h"
 #include "mysql/service_thd_wait.h"
 #include "redo/redo0state.h"
 #include "sql/current_thd.h"
+#include "sql/mysqld.h"
 #include "sql/sql_class.h"
 #include "srv0conc.h"
-#include "srv0shutdown.h"
 #include "throttle/hook.h"
-#include "throttle/policy/throttle0bucket.h"
+#include "throttle/policy/throttle0queue.h"
 #include "trx0trx.h"
 #include "ut0cpu_cache.h"
+#include "ut0vec.h"
 
 namespace spw {
 
@@ -50,71 +53,117 @@ using std::chrono::duration_cast;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-/** Shorter delays are skipped, as the kernel adds up to 50 us to a sleep
-(prctl(2), PR_SET_TIMERSLACK): nanoseconds. The reservation counts nevertheless.
-*/
+/** State of a delayed session in SHOW PROCESSLIST. It is not a stage of the
+performance schema, so that a statement that reports its progress, as ALTER
+TABLE does, keeps its stage. */
+constexpr const char *WAITING = "Delayed by write throttle";
+
+/** A session that may not be delayed for longer is not delayed, as the kernel
+adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK): nanoseconds. */
 constexpr int64_t SLEEP_MIN_NS = 50'000;
 
-/** State of a delayed session in SHOW PROCESSLIST. It has no key, as it is not
-a stage of the performance schema, whose debug builds know all stages
-beforehand. */
-const PSI_stage_info WAITING{0, "Delayed by write throttle", 0, ""};
+/** Max time until a delayed session notices that its client is gone:
+nanoseconds. */
+constexpr int64_t CONNECTION_CHECK_NS = 1'000'000'000;
 
-/** Max time until a delayed thread notices a KILL or a new limit: nanoseconds.
-Half of the default time between two samples, in which the limit is decided. */
-constexpr int64_t SLICE_NS = 50'000'000;
+/** The same for a transaction of higher priority that needs its locks, which
+wakes no thread. Only group replication has such transactions. */
+constexpr int64_t PRIORITY_CHECK_NS = 100'000'000;
 
-/** Time that each row change reserves, and when that was decided. Read by each
-change, written for each sample. */
+/** The limit on the redo of sessions, and when it was decided. Read by each
+statement, written for each sample. */
 struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
-  std::atomic<double> us{0.0};
+  std::atomic<double> bytes_per_s{THROTTLE_UNLIMITED};
   std::atomic<int64_t> decided_ns{0};
-} s_change_cost;
+  /** Number of times that a limit began. */
+  std::atomic<uint64_t> n_begun{0};
+} s_limit;
 
-/** When the next change may begin; number of row changes. Written by each
-change. */
+/** Redo that sessions were charged; past delays; sessions delayed now. Written
+only while there is a limit. */
 struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
-  std::atomic<int64_t> next_ns{0};
-  std::atomic<uint64_t> n_changes{0};
-} s_queue;
-
-/** Past delays; sessions delayed now. */
-struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
+  std::atomic<uint64_t> charged_bytes{0};
   std::atomic<uint64_t> n_delays{0};
   std::atomic<uint64_t> delay_us{0};
   std::atomic<uint64_t> n_waiting{0};
-} s_delays;
+} s_stats;
 
-/** Changes that this thread has to wait for. A session that gets the thread of
-an ended session takes over its debt. */
-thread_local Session_debt t_debt;
+/** Redo that the session of a thread has generated and was charged: bytes of
+LSN. */
+struct Thread_redo {
+  uint64_t generated{0};
+  uint64_t charged{0};
+
+  /** s_limit.n_begun when the thread was last charged. */
+  uint64_t n_begun{0};
+
+  /** Identifies the session in the queue; THROTTLE_ENDED before the first
+  charge. */
+  uint64_t id{THROTTLE_ENDED};
+
+  /** When the session need not wait any more for what it was charged:
+  nanoseconds. */
+  int64_t deadline_ns{0};
+};
+thread_local Thread_redo t_redo;
+
+/** A delayed session. */
+struct Waiter {
+  mysql_cond_t cond;
+};
+
+/** The queue, and the sessions in it that are delayed. One of them, the leader,
+wakes those that have waited; the page cleaners' coordinator does it, too. The
+mutex is the last in the latching order, as THD::awake() takes it. */
+struct Shared_queue {
+  Shared_queue() { mysql_mutex_init(0, &mutex, MY_MUTEX_INIT_FAST); }
+
+  /** Let time pass at the current limit, and wake the sessions that have
+  waited. The caller holds the mutex.
+  @param[in]  now  the current time: nanoseconds */
+  void wake(int64_t now);
+
+  mysql_mutex_t mutex;
+  Throttle_queue queue;
+  std::unordered_map<uint64_t, Waiter *> waiters;
+  const Waiter *leader{nullptr};
+  uint64_t last_id{0};
+};
+
+/** Made by the first caller, as mutexes need the server's start. */
+Shared_queue &shared_queue() {
+  static Shared_queue queue;
+  return queue;
+}
 
 int64_t now_ns() {
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch())
       .count();
 }
 
-/** @param[in]  change_cost_us  time for each row change
-@return the same, at most innodb_ahead_flushing_max_delay_us */
-double bounded(double change_cost_us) {
-  return std::min(change_cost_us,
-                  static_cast<double>(ahead_flushing_max_delay_us));
+/** @param[in]  now  the current time
+@return limit on the redo of sessions: bytes/s */
+double limit_at(int64_t now) {
+  const double limit = s_limit.bytes_per_s.load(std::memory_order_relaxed);
+  const int64_t since_ns =
+      now - s_limit.decided_ns.load(std::memory_order_relaxed);
+  if (limit == THROTTLE_UNLIMITED || since_ns <= THROTTLE_EXPIRY_NS) {
+    return limit;
+  }
+  const Redo_state redo = redo_state();
+  return throttle_is_current(since_ns, redo.age, redo.limits.sync_age,
+                             ahead_flushing_age_pct)
+             ? limit
+             : THROTTLE_UNLIMITED;
 }
 
-/** @param[in]  now  the current time
-@return time for each row change: microseconds; 0 without a limit */
-double change_cost_at(int64_t now) {
-  const double us = bounded(s_change_cost.us.load(std::memory_order_relaxed));
-  const int64_t since_ns =
-      now - s_change_cost.decided_ns.load(std::memory_order_relaxed);
-  if (us == 0.0 || since_ns <= THROTTLE_COST_EXPIRY_NS) {
-    return us;
+void Shared_queue::wake(int64_t now) {
+  queue.set_rate(now, limit_at(now));
+  for (const uint64_t id : queue.take_served()) {
+    if (const auto waiter = waiters.find(id); waiter != waiters.end()) {
+      mysql_cond_signal(&waiter->second->cond);
+    }
   }
-  const Redo_state fill = redo_state();
-  return cost_is_current(since_ns, fill.age, fill.limits.sync_age,
-                         ahead_flushing_age_pct)
-             ? us
-             : 0.0;
 }
 
 /** @return whether the thread works for a user: a session, an event or a
@@ -135,8 +184,8 @@ bool is_throttled_table(const dict_table_t *table) {
 }
 
 /** @return whether the statement announces row changes and holds a lock that
-blocks all other users of the table. The rows that it copies count as row
-changes */
+blocks all other users of the table. What it copies is charged after each 16 KiB
+of redo */
 bool locks_whole_table(const THD *thd) {
   switch (thd_sql_command(thd)) {
     case SQLCOM_ALTER_TABLE:
@@ -150,24 +199,6 @@ bool locks_whole_table(const THD *thd) {
   }
 }
 
-/** Sleep until a delay is over.
-@param[in]      thd      the session
-@param[in,out]  wait     the delay
-@param[in]      is_over  whether there is another reason to continue */
-template <typename Is_over>
-void sleep_for(const THD *thd, Throttle_wait *wait, Is_over is_over) {
-  for (;;) {
-    const int64_t now = now_ns();
-    const int64_t remaining_ns = wait->remaining_ns(
-        now, change_cost_at(now), ahead_flushing_max_delay_us);
-    if (remaining_ns == 0 || thd->is_killed() || is_over() || !ahead_flushing ||
-        srv_shutdown_state.load() != SRV_SHUTDOWN_NONE) {
-      return;
-    }
-    std::this_thread::sleep_for(nanoseconds{std::min(remaining_ns, SLICE_NS)});
-  }
-}
-
 /** @return the session, if its change of this table may be delayed; else
 nullptr */
 THD *throttled_session(const dict_table_t *table) {
@@ -175,79 +206,207 @@ THD *throttled_session(const dict_table_t *table) {
   return is_throttled_thread(thd) && is_throttled_table(table) ? thd : nullptr;
 }
 
-/** Make a reservation.
-@param[in]  now             the current time
-@param[in]  change_cost_us  time for each row change
-@param[in]  n_changes       changes that are waited for at once
-@return when the last of them may begin */
-int64_t reserve(int64_t now, double change_cost_us, uint64_t n_changes) {
-  const auto max_delay_us = static_cast<int64_t>(ahead_flushing_max_delay_us);
-  int64_t next_ns = s_queue.next_ns.load(std::memory_order_relaxed);
-  Throttle_reservation reservation;
-  do {
-    reservation =
-        throttle_reserve(next_ns, now, change_cost_us, max_delay_us, n_changes);
-  } while (!s_queue.next_ns.compare_exchange_weak(next_ns, reservation.next_ns,
-                                                  std::memory_order_relaxed));
-  return reservation.begin_ns;
+/** Whether the redo of this thread may have to be charged. What was generated
+without a limit is not charged.
+@return whether there is a limit */
+bool is_limited() {
+  if (s_limit.bytes_per_s.load(std::memory_order_relaxed) ==
+      THROTTLE_UNLIMITED) {
+    t_redo.charged = t_redo.generated;
+    return false;
+  }
+  const uint64_t n_begun = s_limit.n_begun.load(std::memory_order_relaxed);
+  if (std::exchange(t_redo.n_begun, n_begun) != n_begun) {
+    t_redo.charged = t_redo.generated;
+  }
+  return true;
 }
 
-/** Wait for a reservation, and count the delay.
-@param[in]  thd             the session
-@param[in]  now             the current time
-@param[in]  begin_ns        start of the reservation
-@param[in]  change_cost_us  time for each row change at the reservation
-@param[in]  n_changes       changes that are waited for
-@param[in]  is_over         whether there is another reason to continue */
-template <typename Is_over>
-void wait_for_reservation(THD *thd, int64_t now, int64_t begin_ns,
-                          double change_cost_us, uint64_t n_changes,
-                          Is_over is_over) {
-  if (begin_ns - now < SLEEP_MIN_NS) {
-    return;
+/** @return redo of this thread to charge: bytes */
+uint64_t take_uncharged() {
+  return t_redo.generated - std::exchange(t_redo.charged, t_redo.generated);
+}
+
+/** @param[in]  bytes  bytes of redo that a session was charged
+@return max time of its delay: nanoseconds */
+int64_t max_delay_ns(uint64_t bytes) {
+  return static_cast<int64_t>(1e9 *
+                              throttle_max_delay_s(ahead_flushing_max_delay_us,
+                                                   static_cast<double>(bytes)));
+}
+
+/** Charge this thread.
+@param[in]  now    the current time
+@param[in]  bytes  bytes of redo
+@return whether it has to wait for them */
+bool charge(int64_t now, uint64_t bytes) {
+  if (bytes == 0 || max_delay_ns(bytes) < SLEEP_MIN_NS) {
+    return false;
   }
-  s_delays.n_waiting.fetch_add(1, std::memory_order_relaxed);
+  s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  Shared_queue &shared = shared_queue();
+  mysql_mutex_lock(&shared.mutex);
+  if (t_redo.id == THROTTLE_ENDED) {
+    t_redo.id = ++shared.last_id;
+  }
+  shared.queue.set_rate(now, limit_at(now));
+  t_redo.deadline_ns =
+      (shared.queue.is_waiting(t_redo.id) ? std::max(now, t_redo.deadline_ns)
+                                          : now) +
+      max_delay_ns(bytes);
+  shared.queue.charge(now, t_redo.id, static_cast<double>(bytes));
+  const double remaining_s = shared.queue.remaining_s(t_redo.id);
+  mysql_mutex_unlock(&shared.mutex);
+  return 1e9 * remaining_s >= THROTTLE_GROUP_NS;
+}
+
+/** A timed wait on a condition, whose mutex the caller holds. */
+void wait_on(mysql_cond_t *cond, mysql_mutex_t *mutex, int64_t max_ns) {
+  timespec until;
+  set_timespec_nsec(&until, max_ns);
+  (void)mysql_cond_timedwait(cond, mutex, &until);
+}
+
+/** Wait until the charges of this thread are served.
+@param[in]  thd       the session
+@param[in]  start     the current time
+@param[in]  check_ns  time between two calls of is_over
+@param[in]  is_over   whether there is another reason to continue */
+template <typename Is_over>
+void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
+                        Is_over is_over) {
+  const int64_t until =
+      std::min(t_redo.deadline_ns, start + THROTTLE_SLEEP_MAX_NS);
+  int64_t checked = start;
+  Waiter self;
+  mysql_cond_init(0, &self.cond);
+  Shared_queue &shared = shared_queue();
   PSI_stage_info old_stage;
-  thd->enter_stage(&WAITING, &old_stage, __func__, __FILE__, __LINE__);
+  PSI_stage_progress *const progress = thd->m_stage_progress_psi;
+  mysql_mutex_lock(&shared.mutex);
+  thd->enter_cond(&self.cond, &shared.mutex, nullptr, &old_stage, __func__,
+                  __FILE__, __LINE__);
+  thd->set_proc_info(WAITING);
+  shared.waiters.emplace(t_redo.id, &self);
+  for (;;) {
+    const int64_t now = now_ns();
+    if (shared.leader == nullptr) {
+      shared.leader = &self;
+    }
+    const bool is_leader = shared.leader == &self;
+    if (is_leader) {
+      shared.wake(now);
+    }
+    if (!shared.queue.is_waiting(t_redo.id) || thd->is_killed() || is_over() ||
+        connection_events_loop_aborted()) {
+      break;
+    }
+    if (now >= until) {
+      if (now >= t_redo.deadline_ns) {
+        shared.queue.forgive(t_redo.id);
+      }
+      break;
+    }
+    if (now - checked >= CONNECTION_CHECK_NS) {
+      checked = now;
+      if (!thd->is_connected()) {
+        thd->killed = THD::KILL_CONNECTION;
+        break;
+      }
+    }
+    wait_on(&self.cond, &shared.mutex,
+            std::min(until - now,
+                     is_leader ? THROTTLE_GROUP_NS - now % THROTTLE_GROUP_NS
+                               : check_ns));
+  }
+  shared.waiters.erase(t_redo.id);
+  if (shared.leader == &self) {
+    shared.leader = nullptr;
+    if (!shared.waiters.empty()) {
+      mysql_cond_signal(&shared.waiters.begin()->second->cond);
+    }
+  }
+  mysql_mutex_unlock(&shared.mutex);
+  thd->exit_cond(nullptr, __func__, __FILE__, __LINE__);
+  thd->set_proc_info(old_stage.m_name);
+  thd->m_stage_progress_psi = progress;
+  mysql_cond_destroy(&self.cond);
+}
+
+/** Delay the session until the charges of this thread are served, and count the
+delay.
+@param[in]  thd       the session
+@param[in]  start     the current time
+@param[in]  check_ns  time between two calls of is_over
+@param[in]  is_over   whether there is another reason to continue */
+template <typename Is_over>
+void delay(THD *thd, int64_t start, int64_t check_ns, Is_over is_over) {
+  s_stats.n_waiting.fetch_add(1, std::memory_order_relaxed);
   /* A thread pool may run other sessions meanwhile. */
   thd_wait_begin(thd, THD_WAIT_SLEEP);
-  Throttle_wait wait{now, begin_ns, change_cost_us, n_changes};
-  sleep_for(thd, &wait, is_over);
+  sleep_until_served(thd, start, check_ns, is_over);
   thd_wait_end(thd);
-  thd->enter_stage(&old_stage, nullptr, __func__, __FILE__, __LINE__);
-  s_delays.n_waiting.fetch_sub(1, std::memory_order_relaxed);
-  s_delays.n_delays.fetch_add(1, std::memory_order_relaxed);
-  s_delays.delay_us.fetch_add((now_ns() - now) / 1000,
-                              std::memory_order_relaxed);
+  s_stats.n_waiting.fetch_sub(1, std::memory_order_relaxed);
+  s_stats.n_delays.fetch_add(1, std::memory_order_relaxed);
+  s_stats.delay_us.fetch_add((now_ns() - start) / 1000,
+                             std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void throttle_set_cost(double change_cost_us) {
+void throttle_set_limit(double bytes_per_s) {
+  const double limit =
+      ahead_flushing_max_delay_us == 0 ? THROTTLE_UNLIMITED : bytes_per_s;
   const int64_t now = now_ns();
-  const double old_us =
-      s_change_cost.us.exchange(change_cost_us, std::memory_order_relaxed);
-  s_change_cost.decided_ns.store(now, std::memory_order_relaxed);
-  int64_t next_ns = s_queue.next_ns.load(std::memory_order_relaxed);
-  while (!s_queue.next_ns.compare_exchange_weak(
-      next_ns,
-      rescale_reservation(next_ns, now, bounded(old_us),
-                          bounded(change_cost_us)),
-      std::memory_order_relaxed)) {
+  s_limit.decided_ns.store(now, std::memory_order_relaxed);
+  const double old =
+      s_limit.bytes_per_s.exchange(limit, std::memory_order_relaxed);
+  if (old == THROTTLE_UNLIMITED) {
+    if (limit == THROTTLE_UNLIMITED) {
+      return;
+    }
+    s_limit.n_begun.fetch_add(1, std::memory_order_relaxed);
   }
+  Shared_queue &shared = shared_queue();
+  mysql_mutex_lock(&shared.mutex);
+  shared.wake(now);
+  mysql_mutex_unlock(&shared.mutex);
 }
 
 Throttle_stats throttle_stats() {
-  return {.n_changes = s_queue.n_changes.load(std::memory_order_relaxed),
-          .n_delays = s_delays.n_delays.load(std::memory_order_relaxed),
-          .delay_us = s_delays.delay_us.load(std::memory_order_relaxed),
-          .n_waiting = s_delays.n_waiting.load(std::memory_order_relaxed)};
+  return {
+      .charged_bytes = s_stats.charged_bytes.load(std::memory_order_relaxed),
+      .n_delays = s_stats.n_delays.load(std::memory_order_relaxed),
+      .delay_us = s_stats.delay_us.load(std::memory_order_relaxed),
+      .n_waiting = s_stats.n_waiting.load(std::memory_order_relaxed)};
+}
+
+void throttle_session_ended() {
+  if (is_limited() && t_redo.generated != t_redo.charged) {
+    const uint64_t bytes = take_uncharged();
+    const int64_t now = now_ns();
+    s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    Shared_queue &shared = shared_queue();
+    mysql_mutex_lock(&shared.mutex);
+    shared.queue.set_rate(now, limit_at(now));
+    shared.queue.charge(now, THROTTLE_ENDED, static_cast<double>(bytes));
+    mysql_mutex_unlock(&shared.mutex);
+  }
+  t_redo.id = THROTTLE_ENDED;
+}
+
+void redo_generated(ulint bytes) { t_redo.generated += bytes; }
+
+Uncharged_redo::Uncharged_redo() : m_generated(t_redo.generated) {}
+
+Uncharged_redo::~Uncharged_redo() {
+  t_redo.charged += t_redo.generated - m_generated;
 }
 
 void throttle_statement(const trx_t *trx, const dict_table_t *table) {
   /* A transaction without changes can have locked rows. A table can be opened
   again in the middle of a statement. */
-  if (!ahead_flushing || trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
+  if (!is_limited() || trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
       trx->n_mysql_tables_in_use != 0) {
     return;
   }
@@ -255,36 +414,27 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
   if (thd == nullptr || locks_whole_table(thd)) {
     return;
   }
-  const int64_t now = now_ns();
-  const double change_cost_us = change_cost_at(now);
-  if (change_cost_us == 0.0) {
-    return;
-  }
-  const uint64_t n_changes = t_debt.at_statement();
-  if (n_changes != 0) {
-    wait_for_reservation(thd, now, reserve(now, change_cost_us, n_changes),
-                         change_cost_us, n_changes, [] { return false; });
+  const uint64_t bytes = take_uncharged();
+  const int64_t start = now_ns();
+  if (charge(start, bytes)) {
+    delay(thd, start, CONNECTION_CHECK_NS, [] { return false; });
   }
 }
 
 void throttle_row_change(trx_t *trx, const dict_table_t *table) {
-  if (!ahead_flushing) {
+  /* A session that waited with an AUTO-INC lock would delay all inserts into
+  the table. */
+  if (t_redo.generated - t_redo.charged < THROTTLE_CHARGE_BYTES ||
+      !is_limited() || !ib_vector_is_empty(trx->lock.autoinc_locks)) {
     return;
   }
   THD *const thd = throttled_session(table);
   if (thd == nullptr) {
     return;
   }
-  s_queue.n_changes.fetch_add(1, std::memory_order_relaxed);
-  const int64_t now = now_ns();
-  const double change_cost_us = change_cost_at(now);
-  if (change_cost_us == 0.0 || !t_debt.at_row_change()) {
-    return;
-  }
-  const uint64_t n_changes = t_debt.take_due();
-  const int64_t begin_ns =
-      reserve(now, change_cost_us, std::max<uint64_t>(1, n_changes));
-  if (n_changes == 0) {
+  const uint64_t bytes = take_uncharged();
+  const int64_t start = now_ns();
+  if (!charge(start, bytes)) {
     return;
   }
   /* innodb_thread_concurrency: another thread may enter InnoDB meanwhile. */
@@ -292,8 +442,8 @@ void throttle_row_change(trx_t *trx, const dict_table_t *table) {
   srv_conc_force_exit_innodb(trx);
   /* A thread that has to roll back this transaction waits until it leaves
   InnoDB. */
-  wait_for_reservation(thd, now, begin_ns, change_cost_us, n_changes,
-                       [trx] { return TrxInInnoDB::is_aborted(trx); });
+  delay(thd, start, PRIORITY_CHECK_NS,
+        [trx] { return TrxInInnoDB::is_aborted(trx); });
   if (is_inside) {
     srv_conc_force_enter_innodb(trx);
   }

@@ -28,9 +28,10 @@ extern double ahead_flushing_age_pct;
 /** innodb_ahead_flushing_max_delay_us: microseconds; 0 delays no session. */
 extern unsigned long ahead_flushing_max_delay_us;
 
-/** Row changes and delays since the server started; sessions delayed now. */
+/** Since the server started: redo that sessions were charged, in bytes, and
+delays; sessions delayed now. */
 struct Throttle_stats {
-  uint64_t n_changes;
+  uint64_t charged_bytes;
   uint64_t n_delays;
   uint64_t delay_us;
   uint64_t n_waiting;
@@ -39,10 +40,10 @@ struct Throttle_stats {
 /** @return the statistics. Any thread, no latch. */
 Throttle_stats throttle_stats();
 
-/** From now on each row change reserves this time. Called by the page cleaners'
+/** Limit the redo of sessions from now on. Called by the page cleaners'
 coordinator.
-@param[in]  change_cost_us  microseconds; 0 for no limit */
-void throttle_set_cost(double change_cost_us);
+@param[in]  bytes_per_s  bytes/s; infinity for no limit */
+void throttle_set_limit(double bytes_per_s);
 
 }  // namespace spw
 

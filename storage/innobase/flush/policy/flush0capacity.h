@@ -9,132 +9,137 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/policy/flush0capacity.h
-Device write capacity: pages/s, measured from the time that writes take. */
+Model of the device: the time of a batch is fixed_s + pages / capacity. The two
+are measured apart, as BBR measures latency and bandwidth of a network path:
+the fixed time from batches of few pages, the capacity as the maximum of the
+rate in the last windows. */
 
 #ifndef flush0capacity_h
 #define flush0capacity_h
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "base/base0rate.h"
 
 namespace spw {
 
 /** The limit grows while pages are being written for less than the first
-fraction of the time. It falls to the rate written last from the second fraction
-on. In the rest of the time, redo writes do not queue behind pages. Source:
-measured on a volume of 30 MB/s: with a limit of 0.92 of its capacity the worst
-second is at 0.85 of the mean; with its capacity and more, at 0.37 to 0.56. */
+fraction of the time that the fixed times of the batches leave. It falls from
+the second fraction on. In the rest of the time, redo writes do not queue behind
+pages. Source: measured on a volume of 30 MB/s: with a limit of 0.92 of its
+capacity the worst second is at 0.85 of the mean; with its capacity and more, at
+0.37 to 0.56. */
 constexpr double FLUSH_GROW_FRACTION = 0.85;
 constexpr double FLUSH_SHRINK_FRACTION = 0.95;
 
-/** The limit also falls to the rate written last if rounds at the limit forfeit
-this fraction of the time. A volume with a budget accepts all writes at once
-until the budget is spent, so that there is no other sign. Source: simulation,
-insensitive from 0.02 to 0.1. */
-constexpr double FLUSH_FORFEIT_FRACTION_MAX = 0.05;
+/** The limit falls to this fraction of the highest rate of the last windows. */
+constexpr double FLUSH_CRUISE_FRACTION = 0.92;
 
-/** If fewer pages are to be flushed than the limit allows, the rate written
-measures the capacity only from this fraction of the limit on. With fewer pages,
-costs per batch dominate, such as the doublewrite buffer's fsync(). The rate
-divided by this fraction is then an upper bound. Source: simulation of a steady
-load, insensitive from 0.1 to 0.5. */
-constexpr double FLUSH_REPRESENTATIVE_FRACTION = 0.25;
+/** Number of windows of the maximum filter. The limit falls only if the device
+was too slow for as many windows: a single slow second, of a device whose speed
+varies, says nothing (BBR: ten round trips). */
+constexpr size_t FLUSH_MAX_WINDOWS = 8;
 
-/** The limit grows only if the rate written was at least this fraction of it:
-if demand exceeds the limit only now and then, short write times prove nothing.
-TCP does not grow an unused window either (RFC 7661). Source: measured at 30
-MB/s: with 0.5, 2,000 pages/s were estimated where 740 were written. */
-constexpr double FLUSH_GROWTH_UTILIZATION_MIN = 0.75;
-
-/** Length of a measurement window: seconds. Source: simulation, within 1 % from
-0.5 to 2 s. */
+/** Minimum length of a window: seconds. It ends with a batch. */
 constexpr double FLUSH_WINDOW_S = 1.0;
 
-/** In each window the limit grows to the rate written times a factor:
-FLUSH_GROWTH after a decrease, FLUSH_GROWTH_STEP more each time, up to
-FLUSH_GROWTH_MAX, which is also the initial factor. So the limit recovers soon
-from a pause of the server or of the device (compare TCP's slow start, RFC 5681,
-and CUBIC, RFC 9438). A factor above FLUSH_GROWTH is cut so that writes would
-take FLUSH_GROW_FRACTION of the time. Source: measured at 12 MB/s, where 300 and
-310 pages/s were written: 390 and 430 were estimated; without the cut, and
-growing from the limit, 450 and up to 530. The limit at most halves in a window.
-Source of the step: simulation, insensitive from 0 to 0.1 under a steady load. A
-device that becomes ten times as fast again is used after 8 s; with 0.05, after
-10 s; with 0, not within a minute. */
-constexpr double FLUSH_GROWTH = 1.05;
-constexpr double FLUSH_GROWTH_STEP = 0.1;
+/** In each window the limit grows to the rate written times the factor at which
+writes would take FLUSH_GROW_FRACTION of the time, up to this one. (BBR doubles
+its rate in each round trip of its startup phase.) */
 constexpr double FLUSH_GROWTH_MAX = 2.0;
+
+/** Min utilization, as its measurement is the difference of two: fixed times
+can have been measured too long. Chosen. */
+constexpr double FLUSH_UTILIZATION_MIN = 0.1;
 
 /** Initial and minimum limit: pages/s. Any solid-state disk writes the first,
 any disk the second. */
 constexpr double FLUSH_RATE_INITIAL_PER_S = 1000.0;
 constexpr double FLUSH_RATE_MIN_PER_S = 50.0;
 
-/** Measures the device write capacity from the time that writes take: from the
-start of a round's batch to the end of its last write. It rises when writes
-queue behind others, whoever submitted them, on one disk and on many. The sync
-of the files is left out, as its time does not depend on the number of pages.
-Source: measured with a sync of 150 ms included: 50 pages/s were estimated. Used
-by one thread; times are seconds of a monotonic clock. */
+/** Time between two probes of the fixed time, and number of probes whose median
+it is; the first ones follow each other. A probe is a batch of one page of each
+instance before a round. (BBR: each 10 s.) */
+constexpr double FLUSH_PROBE_S = 8.0;
+constexpr size_t FLUSH_PROBES = 3;
+
+/** Fraction of the time in which batches are written from which on their fixed
+time matters: below it, the limit grows by more than it would with any. */
+constexpr double FLUSH_PROBE_BUSY_FRACTION = 0.5;
+
+/** Max fraction of the time for the fixed times of batches, and max time
+between batches that it leads to: seconds. */
+constexpr double FLUSH_FIXED_FRACTION_MAX = 0.2;
+constexpr double FLUSH_FIXED_INTERVAL_MAX_S = 0.5;
+
+/** A batch: from its start to the end of its last write. Without the sync of
+the data files, as InnoDB syncs them while the next batch is gathered. Times are
+seconds of a monotonic clock. */
+struct Flush_batch {
+  double begin_s;
+  double end_s;
+
+  uint64_t n_pages;
+
+  /** It is a probe of the fixed time. */
+  bool is_probe{false};
+
+  /** There were more pages to flush than the limit allows. */
+  bool demand_exceeds_limit{false};
+};
+
+/** Measures the device write capacity. Whoever else uses the device makes
+batches slower: what is measured is the rest. Used by one thread. */
 class Flush_capacity {
  public:
-  /** Add a sample at the start of a round.
-  @param[in]  now_s         the current time
-  @param[in]  idle_since_s  since when no page is being written; negative if a
-                            page is being written
-  @param[in]  n_written     pages written since the server started */
-  void add_sample(double now_s, double idle_since_s, uint64_t n_written) {
-    if (m_is_writing) {
-      const double until_s =
-          idle_since_s < 0.0 ? now_s : std::max(idle_since_s, m_end_s);
-      m_writing_s += std::max(0.0, until_s - m_begin_s);
-      m_begin_s = now_s;
-      m_is_writing = idle_since_s < 0.0;
-    }
-    const double passed_s = now_s - m_window_s;
+  /** A batch has ended. Batches come in the order of their time. */
+  void add(const Flush_batch &batch) {
     if (m_window_s == 0.0) {
-      /* What happened before belongs to no window. */
-      start_window();
-    } else if (passed_s >= FLUSH_WINDOW_S) {
-      end_window(passed_s, counter_growth(m_n_written, n_written));
-    } else {
-      return;
+      m_window_s = batch.begin_s;
     }
-    m_window_s = now_s;
-    m_n_written = n_written;
-  }
-
-  /** A round has submitted its pages; they may still be being written.
-  @param[in]  begin_s               start of the round
-  @param[in]  end_s                 when the last page was submitted
-  @param[in]  n_pages               pages submitted
-  @param[in]  forfeited_s           Flush_decision::forfeited_s
-  @param[in]  demand_exceeds_limit  whether there were more pages to flush than
-                                    the limit allows */
-  void round(double begin_s, double end_s, uint64_t n_pages, double forfeited_s,
-             bool demand_exceeds_limit) {
-    m_forfeited_s += forfeited_s;
-    m_demand_exceeds_limit = m_demand_exceeds_limit || demand_exceeds_limit;
-    if (n_pages == 0) {
-      return;
+    const double batch_s = std::max(0.0, batch.end_s - batch.begin_s);
+    if (batch.is_probe) {
+      /* Without the time of its pages: it can have pages of the LRU lists. */
+      m_probes[m_n_probes++ % FLUSH_PROBES] = std::max(
+          0.0, batch_s - static_cast<double>(batch.n_pages) / m_limit_per_s);
+      m_probe_s = batch.end_s;
     }
-    if (!m_is_writing) {
-      m_begin_s = begin_s;
-      m_is_writing = true;
+    m_writing_s += batch_s;
+    m_n_pages += static_cast<double>(batch.n_pages);
+    ++m_n_batches;
+    m_demand_exceeds_limit =
+        m_demand_exceeds_limit || batch.demand_exceeds_limit;
+    if (batch.end_s - m_window_s >= FLUSH_WINDOW_S) {
+      end_window(batch.end_s - m_window_s);
+      start_window(batch.end_s);
     }
-    m_end_s = end_s;
   }
 
   /** Flush rounds pause: keep only what was measured. */
-  void pause() {
-    m_is_writing = false;
-    start_window();
-    m_window_s = 0.0;
+  void pause() { start_window(0.0); }
+
+  /** @param[in]  now_s  the current time
+  @return whether the next batch should be a probe: batches take so much of the
+  time that it matters which part of theirs is fixed */
+  bool wants_probe(double now_s) const {
+    return m_busy_fraction >= FLUSH_PROBE_BUSY_FRACTION &&
+           (m_n_probes < FLUSH_PROBES || now_s - m_probe_s >= FLUSH_PROBE_S);
+  }
+
+  /** @return time of a batch without pages: seconds; 0 before the first probe
+   */
+  double fixed_s() const {
+    auto probes = m_probes;
+    const auto end = probes.begin() + std::min(m_n_probes, FLUSH_PROBES);
+    std::sort(probes.begin(), end);
+    return probes[(end - probes.begin()) / 2];
+  }
+
+  /** @return min time between the starts of two batches: seconds */
+  double interval_s() const {
+    return std::min(FLUSH_FIXED_INTERVAL_MAX_S,
+                    fixed_s() / FLUSH_FIXED_FRACTION_MAX);
   }
 
   /** @return device write capacity: pages/s; 0 until more was flushed than the
@@ -146,80 +151,69 @@ class Flush_capacity {
 
  private:
   /** Evaluate the window.
-  @param[in]  passed_s   its length: seconds
-  @param[in]  n_written  pages written in it */
-  void end_window(double passed_s, double n_written) {
-    const double written_per_s = n_written / passed_s;
-    const double share = m_writing_s / passed_s;
-    /* Late rounds below the limit have another cause. */
-    if (n_written > 0.0 &&
-        ((m_demand_exceeds_limit &&
-          m_forfeited_s >= FLUSH_FORFEIT_FRACTION_MAX * passed_s) ||
-         share >= FLUSH_SHRINK_FRACTION)) {
-      const bool is_representative =
-          m_demand_exceeds_limit ||
-          written_per_s >= FLUSH_REPRESENTATIVE_FRACTION * m_limit_per_s;
-      const double measured_per_s =
-          is_representative ? written_per_s
-                            : written_per_s / FLUSH_REPRESENTATIVE_FRACTION;
-      /* Sync flushing submits more than the limit: the limit grows by a factor
-      of FLUSH_GROWTH at most. It may grow, as the rate written varies between
-      windows; otherwise the limit would drift to its minimum. */
-      const double limit_per_s =
-          std::min(FLUSH_GROWTH * m_limit_per_s,
-                   std::max({measured_per_s, m_limit_per_s / 2.0,
-                             FLUSH_RATE_MIN_PER_S}));
-      m_limit_per_s = limit_per_s;
-      m_growth = FLUSH_GROWTH;
-      m_is_measured = m_is_measured || is_representative;
-    } else if (m_demand_exceeds_limit && share < FLUSH_GROW_FRACTION &&
-               written_per_s >= FLUSH_GROWTH_UTILIZATION_MIN * m_limit_per_s) {
-      /* The device can write as much as it has written, and more in the time
-      that was left. */
-      m_limit_per_s = std::max(
-          m_limit_per_s, written_per_s * std::clamp(FLUSH_GROW_FRACTION / share,
-                                                    FLUSH_GROWTH, m_growth));
-      m_growth = std::min(m_growth + FLUSH_GROWTH_STEP, FLUSH_GROWTH_MAX);
-    } else {
-      /* Where this limit does not apply, more may have been written: the device
-      can write that. */
-      m_limit_per_s = std::max(
-          m_limit_per_s, std::min(written_per_s, m_growth * m_limit_per_s));
-      if (m_demand_exceeds_limit && m_is_measured) {
-        m_growth = FLUSH_GROWTH;
-      }
+  @param[in]  passed_s  its length: seconds */
+  void end_window(double passed_s) {
+    const double fixed_s = fixed_s_of_window();
+    const double written_per_s = m_n_pages / passed_s;
+    /* 1: the device does nothing but write pages. */
+    const double utilization =
+        std::clamp((m_writing_s - fixed_s) / std::max(passed_s - fixed_s, 1e-9),
+                   FLUSH_UTILIZATION_MIN, 1.0);
+    m_rates[m_n_windows++ % FLUSH_MAX_WINDOWS] = written_per_s / utilization;
+    m_busy_fraction = m_writing_s / passed_s;
+    if (utilization >= FLUSH_SHRINK_FRACTION) {
+      const double rate = *std::max_element(m_rates.begin(), m_rates.end());
+      m_limit_per_s = std::min(
+          m_limit_per_s,
+          std::max(FLUSH_CRUISE_FRACTION * rate, FLUSH_RATE_MIN_PER_S));
+      m_is_measured = true;
+    } else if (m_demand_exceeds_limit && utilization < FLUSH_GROW_FRACTION) {
+      m_limit_per_s =
+          std::max(m_limit_per_s,
+                   written_per_s * std::min(FLUSH_GROW_FRACTION / utilization,
+                                            FLUSH_GROWTH_MAX));
     }
-    start_window();
+  }
+
+  /** @return sum of the fixed times of the window: seconds; at most the time in
+  which pages were written */
+  double fixed_s_of_window() const {
+    return std::min(m_writing_s, static_cast<double>(m_n_batches) * fixed_s());
   }
 
   /** Begin a window. */
-  void start_window() {
+  void start_window(double now_s) {
+    m_window_s = now_s;
     m_writing_s = 0.0;
-    m_forfeited_s = 0.0;
+    m_n_pages = 0.0;
+    m_n_batches = 0;
     m_demand_exceeds_limit = false;
   }
 
   double m_limit_per_s{FLUSH_RATE_INITIAL_PER_S};
 
-  /** Growth factor of the next window. */
-  double m_growth{FLUSH_GROWTH_MAX};
-
   /** The limit was too high once, and is measured since. */
   bool m_is_measured{false};
 
-  /** Pages are being written: since when, and when the last ones were
-  submitted. */
-  bool m_is_writing{false};
-  double m_begin_s{0.0};
-  double m_end_s{0.0};
+  /** Times of the last probes: seconds; end of the last. */
+  std::array<double, FLUSH_PROBES> m_probes{};
+  size_t m_n_probes{0};
+  double m_probe_s{0.0};
 
-  /** The window: its start, and the pages written until then. In it: the time
-  with pages being written, the forfeited time, and whether there were more
-  pages to flush than the limit allows. */
+  /** Fraction of the last window in which batches were written. */
+  double m_busy_fraction{0.0};
+
+  /** Rates of the last windows while the device wrote: pages/s. */
+  std::array<double, FLUSH_MAX_WINDOWS> m_rates{};
+  size_t m_n_windows{0};
+
+  /** The window: its start, 0 for none; in it the time of the batches, their
+  pages and their number, and whether there were more pages to flush than the
+  limit allows. */
   double m_window_s{0.0};
-  uint64_t m_n_written{0};
   double m_writing_s{0.0};
-  double m_forfeited_s{0.0};
+  double m_n_pages{0.0};
+  uint64_t m_n_batches{0};
   bool m_demand_exceeds_limit{false};
 };
 

@@ -14,7 +14,6 @@ Controller of ahead flushing. */
 #include "flush/policy/flush0controller.h"
 
 #include <cmath>
-#include <utility>
 
 #include "base/base0rate.h"
 
@@ -26,13 +25,8 @@ Flush_decision Ahead_flush::decide(const Flush_settings &settings,
       m_lsn == 0 ? 0.0 : std::max(0.0, sample.now_s - m_now_s);
   update_rates(sample, passed_s);
   Flush_decision decision{.next_tick_s = next_tick_s(settings, sample)};
-  if (!settings.is_on) {
-    /* Row changes are not counted. */
-    m_long_redo_rate = 0.0;
-    m_changes_per_s = 0.0;
-  }
   const double per_s = pages_per_s(settings, sample, &decision);
-  const double wait_s = coalesce_s(per_s);
+  const double wait_s = std::max(coalesce_s(per_s), sample.device_interval_s);
   m_accrued_s += passed_s;
   /* A round has at least one page of each instance. */
   const double round_s =
@@ -46,19 +40,20 @@ Flush_decision Ahead_flush::decide(const Flush_settings &settings,
                        : sample.gap_cause == Gap_cause::OTHER_WORK
                            ? std::max(late_s, FLUSH_CATCH_UP_AFTER_OTHER_WORK_S)
                            : late_s;
-  /* A round that was to wait for longer is not late because the rate has
-  changed. */
-  const double forfeited_s =
-      m_accrued_s - std::max(late_s, std::exchange(m_catch_up_max_s, late_s));
-  decision.forfeited_s =
-      sample.gap_cause == Gap_cause::NONE ? std::max(0.0, forfeited_s) : 0.0;
   m_accrued_s = std::min(m_accrued_s, max_s);
   /* Rounded to the nearest sample; at once if samples are more frequent, as
   redo space runs short. */
   const bool is_time = m_accrued_s + settings.interval_s / 2.0 >= wait_s ||
-                       decision.next_tick_s < settings.interval_s;
+                       (decision.next_tick_s < settings.interval_s &&
+                        m_accrued_s >= sample.device_interval_s);
   decision.is_round = !sample.is_writing && is_time;
   if (!decision.is_round) {
+    return decision;
+  }
+  if (sample.wants_probe && per_s > 0.0) {
+    /* The round itself follows when the probe is written. */
+    decision.is_probe = true;
+    decision.n_pages = settings.n_instances;
     return decision;
   }
   const double pages = m_page_remainder + per_s * m_accrued_s;
@@ -79,18 +74,20 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
     };
     const double weight = weight_of(passed_s, FLUSH_RATE_WINDOW_S);
     m_redo_rate += weight * (moved(m_lsn, sample.lsn) - m_redo_rate);
+    m_redo_max_rate = std::max(
+        m_redo_rate, m_redo_max_rate * std::exp(-passed_s / FLUSH_PAUSE_S));
     m_written_per_s +=
         weight * (moved(m_n_written, sample.n_written) - m_written_per_s);
     m_lru_per_s +=
         weight * (moved(m_n_lru_flushed, sample.n_lru_flushed) - m_lru_per_s);
-    const double changes = moved(m_n_changes, sample.n_changes);
-    const double change_weight =
-        changes == 0.0 ? 0.0
-                       : weight_of(passed_s, CHANGE_COST_WINDOW_S) *
-                             std::min(1.0, changes / m_changes_per_s);
-    m_long_redo_rate +=
-        change_weight * (moved(m_lsn, sample.lsn) - m_long_redo_rate);
-    m_changes_per_s += change_weight * (changes - m_changes_per_s);
+    /* A session is charged for what it has generated some time before. */
+    m_other_redo_rate =
+        m_is_redo_limited
+            ? m_other_redo_rate +
+                  weight * (moved(m_lsn, sample.lsn) -
+                            moved(m_charged_bytes, sample.charged_bytes) -
+                            m_other_redo_rate)
+            : 0.0;
   }
   m_ages.add_sample({.lsn = sample.lsn,
                      .oldest_lsn = sample.oldest_lsn,
@@ -103,7 +100,7 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
   m_lsn = sample.lsn;
   m_n_written = sample.n_written;
   m_n_lru_flushed = sample.n_lru_flushed;
-  m_n_changes = sample.n_changes;
+  m_charged_bytes = sample.charged_bytes;
 }
 
 void Ahead_flush::count_fsyncs(const Flush_sample &sample) {
@@ -145,10 +142,16 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
       sample.adaptive_scales_with_io_capacity && sample.is_device_seen
           ? capacity_scale
           : 1.0;
-  double rate = std::min(limit, sample.adaptive_per_s * adaptive_scale);
+  const double adaptive = sample.adaptive_per_s * adaptive_scale;
+  const double adaptive_limit = !settings.is_on    ? limit
+                                : excess.age > 0.0 ? 0.0
+                                : is_pause()       ? limit
+                                             : FLUSH_ADAPTIVE_FRACTION * limit;
+  double rate = std::min(adaptive_limit, adaptive);
   const double rate_of_adaptive = rate;
   decision->trigger =
       rate > 0.0 ? Flush_trigger::ADAPTIVE : Flush_trigger::NONE;
+  m_is_redo_limited = false;
   if (!settings.is_on) {
     return rate;
   }
@@ -169,6 +172,7 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
   const double follow_age = age_at_fraction(settings, sample, FLUSH_AGE_TARGET);
   const double to_follow =
       std::max(1.0, m_redo_rate) / m_ages.bytes_per_page(follow_age);
+  double reclaim_per_s = 0.0;
   if (excess.age <= 0.0) {
     /* If this redo generation lasts, flushing from the threshold on would be
     too late; if not, the free space is for it. So flush at a fraction of the
@@ -203,7 +207,17 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
         sample.is_shrinking
             ? shrinking_redo_per_s(sample, reclaim_capacity)
             : redo_per_s(settings, sample, reclaim_capacity, excess.age);
-    decision->change_cost_us = change_cost_us(decision->redo_bytes_per_s);
+    reclaim_per_s =
+        redo_per_s(settings, sample, reclaim_capacity, THROTTLE_SETPOINT);
+    decision->session_redo_bytes_per_s =
+        session_redo_per_s(decision->redo_bytes_per_s, reclaim_per_s);
+    m_is_redo_limited = decision->redo_bytes_per_s != FLUSH_UNLIMITED;
+  }
+  if (settings.drain_s) {
+    drain(*settings.drain_s, reclaim_per_s, adaptive <= limit, decision);
+    rate = limit;
+    decision->trigger = Flush_trigger::DRAIN;
+    decision->limit = Flush_limit::NONE;
   }
   decision->wants_checkpoint = wants_checkpoint(settings, sample);
   decision->is_at_device = measured < settings.io_capacity_max && rate >= limit;
@@ -217,6 +231,22 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
                                  sample.lsn_disorder);
   }
   return rate;
+}
+
+void Ahead_flush::drain(double drain_s, double reclaim_per_s,
+                        bool is_adaptive_enough,
+                        Flush_decision *decision) const {
+  /* The limit can be 0. */
+  const double more =
+      reclaim_per_s *
+      (std::pow(FLUSH_DRAIN_FACTOR, std::min(drain_s, FLUSH_DRAIN_MAX_S)) -
+       1.0);
+  decision->redo_bytes_per_s += more;
+  decision->session_redo_bytes_per_s += more;
+  const bool is_free = decision->session_redo_bytes_per_s > 2.0 * m_redo_rate;
+  decision->is_drained =
+      drain_s >= FLUSH_DRAIN_MAX_S ||
+      (drain_s >= FLUSH_DRAIN_MIN_S && is_free && is_adaptive_enough);
 }
 
 double Ahead_flush::redo_per_s(const Flush_settings &settings,
@@ -271,11 +301,10 @@ bool Ahead_flush::wants_checkpoint(const Flush_settings &settings,
   return true;
 }
 
-double Ahead_flush::change_cost_us(double redo_per_s) const {
-  return redo_per_s == FLUSH_UNLIMITED || m_changes_per_s <= 0.0
-             ? 0.0
-             : 1e6 * m_long_redo_rate / m_changes_per_s /
-                   std::max(redo_per_s, 1.0);
+double Ahead_flush::session_redo_per_s(double redo_per_s,
+                                       double reclaim_per_s) const {
+  const double others = std::max(0.0, m_other_redo_rate);
+  return std::max(redo_per_s - others, std::min(others, reclaim_per_s));
 }
 
 }  // namespace spw
