@@ -853,6 +853,19 @@ TEST(AheadFlush, SwitchedOffItReleasesTheSessionsStepByStep) {
   EXPECT_EQ(draining(5.0, 90.0).lsn_limit, UINT64_MAX);
 }
 
+TEST(AheadFlush, BeyondTheSyncAgeTheReclaimRateIsTheLastOne) {
+  Ahead_flush policy;
+  Flush_settings set = ON;
+  const double limit =
+      policy.decide(set, sample_at(1.0, 90.0)).session_redo_bytes_per_s;
+  Flush_sample sample = sample_at(1.1, 110.0);
+  EXPECT_EQ(policy.decide(set, sample).session_redo_bytes_per_s, 0.0);
+  set.drain_s = 5.0;
+  sample.now_s = 1.2;
+  EXPECT_NEAR(policy.decide(set, sample).session_redo_bytes_per_s,
+              1.488 * limit, 0.001 * limit);
+}
+
 TEST(AheadFlush, SwitchedOffItEndsWhereAdaptiveFlushingIsEnough) {
   /* The limit is 2,000 pages/s. Adaptive flushing needs a second to recommend
   something. */

@@ -182,11 +182,28 @@ TEST(ThrottleQueue, WhoLeavesLeavesNothingBehind) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 1e6);
   queue.charge(0, 2, 2000.0);
-  queue.forgive(1);
+  queue.cut(1, 0.0);
   EXPECT_FALSE(queue.is_waiting(1));
   queue.advance(2 * MS);
   EXPECT_FALSE(queue.is_waiting(2));
-  queue.forgive(2);
+  queue.cut(2, 0.0);
+}
+
+TEST(ThrottleQueue, APartIsForgiven) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  queue.charge(0, 1, 1e6);
+  EXPECT_EQ(queue.bytes_of(1), 1e6);
+  queue.cut(1, 10e3);
+  EXPECT_EQ(queue.bytes_of(1), 10e3);
+  queue.cut(1, 20e3);
+  EXPECT_EQ(queue.bytes_of(1), 10e3);
+  /* Less than a piece of 4,096 bytes. */
+  queue.cut(1, 1.0);
+  EXPECT_EQ(queue.bytes_of(1), 4096.0);
+  EXPECT_DOUBLE_EQ(queue.remaining_s(1), 4.096e-3);
+  queue.advance(5 * MS);
+  EXPECT_FALSE(queue.is_waiting(1));
+  EXPECT_EQ(queue.bytes_of(1), 0.0);
 }
 
 TEST(ThrottleQueue, AClockThatIsLateChangesNothing) {

@@ -546,9 +546,6 @@ ulint Flush_rounds::pages_since_last_call(ulint n_pages) {
 }
 
 ulint Flush_rounds::take_recommendation(ulint n_pages) {
-  if (is_redo_space_awaited()) {
-    n_pages = std::max<ulint>(n_pages, srv_io_capacity);
-  }
   if (!has_rounds()) {
     return n_pages;
   }

@@ -104,8 +104,7 @@ ulint pages_since_last_call(ulint n_pages);
 /** Take over the recommendation of adaptive flushing. Called by the
 coordinator.
 @param[in]  n_pages  pages recommended for a second
-@return pages to flush now: n_pages, at least innodb_io_capacity while threads
-wait for redo space; or 0 if there are flush rounds, which
+@return pages to flush now: n_pages, or 0 if there are flush rounds, which
 spread them over the second */
 ulint take_recommendation(ulint n_pages);
 

@@ -19,6 +19,7 @@ Hook interface for upstream's files: the write throttle (throttle0session.cc).
 
 #include "univ.i"
 
+class THD;
 struct dict_table_t;
 struct trx_t;
 
@@ -41,8 +42,10 @@ The caller holds no latch.
 void throttle_row_change(trx_t *trx, const dict_table_t *table);
 
 /** The session of this thread ends: charge it for what it was not charged yet.
-All ended sessions together wait in the queue as one session. */
-void throttle_session_ended();
+All ended sessions together wait in the queue as one session.
+@param[in]  thd  the session. Nothing is done if it ends an attachable
+                 transaction only */
+void throttle_session_ended(const THD *thd);
 
 /** A mini-transaction of this thread has written redo. The caller may hold any
 latch.

@@ -101,8 +101,8 @@ struct Thread_redo {
   charge. */
   uint64_t id{THROTTLE_ENDED};
 
-  /** When the session need not wait any more for what it was charged:
-  nanoseconds. */
+  /** When the session need not wait any more for what it was charged, by
+  innodb_ahead_flushing_max_delay_us: nanoseconds. */
   int64_t deadline_ns{0};
 };
 thread_local Thread_redo t_redo;
@@ -147,6 +147,9 @@ double limit_at(int64_t now) {
   const double limit = s_limit.bytes_per_s.load(std::memory_order_relaxed);
   const int64_t since_ns =
       now - s_limit.decided_ns.load(std::memory_order_relaxed);
+  if (ahead_flushing_max_delay_us == 0) {
+    return THROTTLE_UNLIMITED;
+  }
   if (limit == THROTTLE_UNLIMITED || since_ns <= THROTTLE_EXPIRY_NS) {
     return limit;
   }
@@ -229,10 +232,11 @@ uint64_t take_uncharged() {
 
 /** @param[in]  bytes  bytes of redo that a session was charged
 @return max time of its delay: nanoseconds */
-int64_t max_delay_ns(uint64_t bytes) {
-  return static_cast<int64_t>(1e9 *
-                              throttle_max_delay_s(ahead_flushing_max_delay_us,
-                                                   static_cast<double>(bytes)));
+int64_t max_delay_ns(double bytes) {
+  constexpr double MAX_S = 1e9;
+  return static_cast<int64_t>(
+      1e9 * std::min(MAX_S,
+                     throttle_max_delay_s(ahead_flushing_max_delay_us, bytes)));
 }
 
 /** Charge this thread.
@@ -240,7 +244,7 @@ int64_t max_delay_ns(uint64_t bytes) {
 @param[in]  bytes  bytes of redo
 @return whether it has to wait for them */
 bool charge(int64_t now, uint64_t bytes) {
-  if (bytes == 0 || max_delay_ns(bytes) < SLEEP_MIN_NS) {
+  if (bytes == 0 || max_delay_ns(static_cast<double>(bytes)) < SLEEP_MIN_NS) {
     return false;
   }
   s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -250,11 +254,8 @@ bool charge(int64_t now, uint64_t bytes) {
     t_redo.id = ++shared.last_id;
   }
   shared.queue.set_rate(now, limit_at(now));
-  t_redo.deadline_ns =
-      (shared.queue.is_waiting(t_redo.id) ? std::max(now, t_redo.deadline_ns)
-                                          : now) +
-      max_delay_ns(bytes);
   shared.queue.charge(now, t_redo.id, static_cast<double>(bytes));
+  t_redo.deadline_ns = now + max_delay_ns(shared.queue.bytes_of(t_redo.id));
   const double remaining_s = shared.queue.remaining_s(t_redo.id);
   mysql_mutex_unlock(&shared.mutex);
   return 1e9 * remaining_s >= THROTTLE_GROUP_NS;
@@ -288,6 +289,7 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
                   __FILE__, __LINE__);
   thd->set_proc_info(WAITING);
   shared.waiters.emplace(t_redo.id, &self);
+  const double bytes = shared.queue.bytes_of(t_redo.id);
   for (;;) {
     const int64_t now = now_ns();
     if (shared.leader == nullptr) {
@@ -302,17 +304,21 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
       break;
     }
     if (now >= until) {
-      if (now >= t_redo.deadline_ns) {
-        shared.queue.forgive(t_redo.id);
-      }
+      const double left = shared.queue.bytes_of(t_redo.id);
+      shared.queue.cut(t_redo.id, now >= t_redo.deadline_ns
+                                      ? 0.0
+                                      : throttle_max_left(bytes - left));
       break;
     }
     if (now - checked >= CONNECTION_CHECK_NS) {
       checked = now;
+      /* It can write to the connection. */
+      mysql_mutex_unlock(&shared.mutex);
       if (!thd->is_connected()) {
         thd->killed = THD::KILL_CONNECTION;
-        break;
       }
+      mysql_mutex_lock(&shared.mutex);
+      continue;
     }
     wait_on(&self.cond, &shared.mutex,
             std::min(until - now,
@@ -381,15 +387,25 @@ Throttle_stats throttle_stats() {
       .n_waiting = s_stats.n_waiting.load(std::memory_order_relaxed)};
 }
 
-void throttle_session_ended() {
-  if (is_limited() && t_redo.generated != t_redo.charged) {
-    const uint64_t bytes = take_uncharged();
+void throttle_session_ended(const THD *thd) {
+  if (thd->is_attachable_transaction_active()) {
+    return;
+  }
+  if (const uint64_t bytes = is_limited() ? take_uncharged() : 0;
+      bytes != 0 || t_redo.id != THROTTLE_ENDED) {
     const int64_t now = now_ns();
     s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
     Shared_queue &shared = shared_queue();
     mysql_mutex_lock(&shared.mutex);
-    shared.queue.set_rate(now, limit_at(now));
-    shared.queue.charge(now, THROTTLE_ENDED, static_cast<double>(bytes));
+    const double limit = limit_at(now);
+    shared.queue.set_rate(now, limit);
+    const double left = shared.queue.bytes_of(t_redo.id);
+    shared.queue.cut(t_redo.id, 0.0);
+    if (const double sum = static_cast<double>(bytes) + left;
+        sum > 0.0 && limit != THROTTLE_UNLIMITED) {
+      shared.queue.charge(now, THROTTLE_ENDED, sum);
+      shared.queue.cut(THROTTLE_ENDED, 1e-9 * THROTTLE_SLEEP_MAX_NS * limit);
+    }
     mysql_mutex_unlock(&shared.mutex);
   }
   t_redo.id = THROTTLE_ENDED;
@@ -400,7 +416,8 @@ void redo_generated(ulint bytes) { t_redo.generated += bytes; }
 Uncharged_redo::Uncharged_redo() : m_generated(t_redo.generated) {}
 
 Uncharged_redo::~Uncharged_redo() {
-  t_redo.charged += t_redo.generated - m_generated;
+  t_redo.charged = std::min(t_redo.generated,
+                            t_redo.charged + (t_redo.generated - m_generated));
 }
 
 void throttle_statement(const trx_t *trx, const dict_table_t *table) {

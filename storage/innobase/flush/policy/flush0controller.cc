@@ -88,6 +88,8 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
                             moved(m_charged_bytes, sample.charged_bytes) -
                             m_other_redo_rate)
             : 0.0;
+    /* One charge can be for gigabytes that were generated long before. */
+    m_other_redo_rate = std::max(m_other_redo_rate, -m_reclaim_per_s);
   }
   m_ages.add_sample({.lsn = sample.lsn,
                      .oldest_lsn = sample.oldest_lsn,
@@ -172,7 +174,6 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
   const double follow_age = age_at_fraction(settings, sample, FLUSH_AGE_TARGET);
   const double to_follow =
       std::max(1.0, m_redo_rate) / m_ages.bytes_per_page(follow_age);
-  double reclaim_per_s = 0.0;
   if (excess.age <= 0.0) {
     /* If this redo generation lasts, flushing from the threshold on would be
     too late; if not, the free space is for it. So flush at a fraction of the
@@ -207,14 +208,17 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
         sample.is_shrinking
             ? shrinking_redo_per_s(sample, reclaim_capacity)
             : redo_per_s(settings, sample, reclaim_capacity, excess.age);
-    reclaim_per_s =
-        redo_per_s(settings, sample, reclaim_capacity, THROTTLE_SETPOINT);
+    if (const double reclaim_per_s =
+            redo_per_s(settings, sample, reclaim_capacity, THROTTLE_SETPOINT);
+        reclaim_per_s > 0.0 && reclaim_per_s != FLUSH_UNLIMITED) {
+      m_reclaim_per_s = reclaim_per_s;
+    }
     decision->session_redo_bytes_per_s =
-        session_redo_per_s(decision->redo_bytes_per_s, reclaim_per_s);
+        session_redo_per_s(decision->redo_bytes_per_s);
     m_is_redo_limited = decision->redo_bytes_per_s != FLUSH_UNLIMITED;
   }
   if (settings.drain_s) {
-    drain(*settings.drain_s, reclaim_per_s, adaptive <= limit, decision);
+    drain(*settings.drain_s, adaptive <= limit, decision);
     rate = limit;
     decision->trigger = Flush_trigger::DRAIN;
     decision->limit = Flush_limit::NONE;
@@ -233,12 +237,11 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
   return rate;
 }
 
-void Ahead_flush::drain(double drain_s, double reclaim_per_s,
-                        bool is_adaptive_enough,
+void Ahead_flush::drain(double drain_s, bool is_adaptive_enough,
                         Flush_decision *decision) const {
   /* The limit can be 0. */
   const double more =
-      reclaim_per_s *
+      m_reclaim_per_s *
       (std::pow(FLUSH_DRAIN_FACTOR, std::min(drain_s, FLUSH_DRAIN_MAX_S)) -
        1.0);
   decision->redo_bytes_per_s += more;
@@ -301,10 +304,9 @@ bool Ahead_flush::wants_checkpoint(const Flush_settings &settings,
   return true;
 }
 
-double Ahead_flush::session_redo_per_s(double redo_per_s,
-                                       double reclaim_per_s) const {
+double Ahead_flush::session_redo_per_s(double redo_per_s) const {
   const double others = std::max(0.0, m_other_redo_rate);
-  return std::max(redo_per_s - others, std::min(others, reclaim_per_s));
+  return std::max(redo_per_s - others, std::min(others, m_reclaim_per_s));
 }
 
 }  // namespace spw

@@ -306,11 +306,10 @@ class Ahead_flush {
 
   /** Raise the limits on redo generation after ahead flushing was switched off.
   @param[in]      drain_s             seconds since then
-  @param[in]      reclaim_per_s       the limit at the setpoint: bytes/s
   @param[in]      is_adaptive_enough  adaptive flushing recommends no more than
                                       the limit on flushing
   @param[in,out]  decision            the decision */
-  void drain(double drain_s, double reclaim_per_s, bool is_adaptive_enough,
+  void drain(double drain_s, bool is_adaptive_enough,
              Flush_decision *decision) const;
 
   /** @return seconds until the next sample */
@@ -322,14 +321,13 @@ class Ahead_flush {
   bool wants_checkpoint(const Flush_settings &settings,
                         const Flush_sample &sample);
 
-  /** @param[in]  redo_per_s     limit on redo generation: bytes/s
-  @param[in]  reclaim_per_s  the limit at the setpoint: bytes/s
+  /** @param[in]  redo_per_s  limit on redo generation: bytes/s
   @return the part of the limit for the sessions that are throttled. Other
   threads, such as purge and rollback, are not delayed: what they generate is
   subtracted. But sessions may generate as much as the others do, up to the
   reclaim rate: else a rollback would stop all sessions, where sync flushing
   stops it, too */
-  double session_redo_per_s(double redo_per_s, double reclaim_per_s) const;
+  double session_redo_per_s(double redo_per_s) const;
 
   /** The last sample. */
   double m_now_s{0.0};
@@ -358,6 +356,10 @@ class Ahead_flush {
 
   /** Maximum of m_redo_rate, which decays over FLUSH_PAUSE_S: bytes/s. */
   double m_redo_max_rate{0.0};
+
+  /** The reclaim rate when it was above 0 last: bytes/s. It is 0 once a page
+  has reached the sync age. */
+  double m_reclaim_per_s{0.0};
 
   /** The last decision limited redo generation. */
   bool m_is_redo_limited{false};

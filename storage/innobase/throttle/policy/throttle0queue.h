@@ -65,6 +65,11 @@ rest later. Its metadata locks let others wait, such as a backup, for which
 all sessions wait. */
 constexpr int64_t THROTTLE_SLEEP_MAX_NS = 10'000'000'000;
 
+/** @param[in]  served  bytes that were served in a delay of that time
+@return max bytes that the session has to wait for later: those of five more
+such delays. The redo of one statement can be gigabytes */
+inline double throttle_max_left(double served) { return 5.0 * served; }
+
 /** Id of all sessions that have ended. */
 constexpr uint64_t THROTTLE_ENDED = 0;
 
@@ -165,13 +170,35 @@ class Throttle_queue {
   last call */
   std::vector<uint64_t> take_served() { return std::exchange(m_served, {}); }
 
-  /** A session need not wait for what it was charged. */
-  void forgive(uint64_t id) {
-    if (const auto session = m_sessions.find(id); session != m_sessions.end()) {
-      m_bytes -= session->second.piece + session->second.rest;
-      m_order.erase({session->second.tag, id});
-      m_sessions.erase(session);
+  /** @param[in]  id  a session
+  @return bytes that it has to wait for */
+  double bytes_of(uint64_t id) const {
+    const auto session = m_sessions.find(id);
+    return session == m_sessions.end()
+               ? 0.0
+               : session->second.piece + session->second.rest;
+  }
+
+  /** Forgive a session a part of its bytes.
+  @param[in]  id     the session
+  @param[in]  bytes  max bytes that it has to wait for from now on; 0 for
+                     nothing. A piece is not cut */
+  void cut(uint64_t id, double bytes) {
+    const auto it = m_sessions.find(id);
+    if (it == m_sessions.end()) {
+      return;
     }
+    Session &session = it->second;
+    if (bytes <= 0.0) {
+      m_bytes -= session.piece + session.rest;
+      m_order.erase({session.tag, id});
+      m_sessions.erase(it);
+      return;
+    }
+    const double rest =
+        std::min(session.rest, std::max(0.0, bytes - session.piece));
+    m_bytes -= session.rest - rest;
+    session.rest = rest;
   }
 
   /** @param[in]  id  a session
