@@ -28,15 +28,20 @@ Throttle_queue queue_of_one_byte_per_us() {
   return queue;
 }
 
+/** Session 1 has waited at a time, and not a microsecond before. */
+void expect_served_at(Throttle_queue *queue, int64_t ns) {
+  queue->advance(ns - 1000);
+  EXPECT_TRUE(queue->is_waiting(1));
+  queue->advance(ns);
+  EXPECT_FALSE(queue->is_waiting(1));
+}
+
 TEST(ThrottleQueue, ASessionWaitsForItsBytesAtTheLimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 3000.0);
   /* 3,000 bytes at 1 byte/us. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 3e-3);
-  queue.advance(3 * MS - 1000);
-  EXPECT_TRUE(queue.is_waiting(1));
-  queue.advance(3 * MS);
-  EXPECT_FALSE(queue.is_waiting(1));
+  expect_served_at(&queue, 3 * MS);
 }
 
 TEST(ThrottleQueue, SessionsOfTheSameBytesAreServedOneAfterTheOther) {
@@ -138,10 +143,7 @@ TEST(ThrottleQueue, WhoIsChargedAgainWaitsForBoth) {
   queue.charge(0, 1, 2000.0);
   queue.charge(1 * MS, 1, 3000.0);
   /* 5,000 bytes from the begin on. */
-  queue.advance(5 * MS - 1000);
-  EXPECT_TRUE(queue.is_waiting(1));
-  queue.advance(5 * MS);
-  EXPECT_FALSE(queue.is_waiting(1));
+  expect_served_at(&queue, 5 * MS);
 }
 
 TEST(ThrottleQueue, AHigherLimitEndsADelayEarlier) {
@@ -149,10 +151,7 @@ TEST(ThrottleQueue, AHigherLimitEndsADelayEarlier) {
   queue.charge(0, 1, 4000.0);
   /* 1,000 bytes at 1 byte/us, 3,000 at 3. */
   queue.set_rate(1 * MS, 3e6);
-  queue.advance(2 * MS - 1000);
-  EXPECT_TRUE(queue.is_waiting(1));
-  queue.advance(2 * MS);
-  EXPECT_FALSE(queue.is_waiting(1));
+  expect_served_at(&queue, 2 * MS);
 }
 
 TEST(ThrottleQueue, WithoutALimitNobodyWaits) {

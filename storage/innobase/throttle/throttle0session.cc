@@ -107,14 +107,10 @@ struct Thread_redo {
 };
 thread_local Thread_redo t_redo;
 
-/** A delayed session. */
-struct Waiter {
-  mysql_cond_t cond;
-};
-
-/** The queue, and the sessions in it that are delayed. One of them, the leader,
-wakes those that have waited; the page cleaners' coordinator does it, too. The
-mutex is the last in the latching order, as THD::awake() takes it. */
+/** The queue, and the conditions of the sessions in it that are delayed. One of
+them, the leader, wakes those that have waited; the page cleaners' coordinator
+does it, too. The mutex is the last in the latching order, as THD::awake() takes
+it. */
 struct Shared_queue {
   Shared_queue() { mysql_mutex_init(0, &mutex, MY_MUTEX_INIT_FAST); }
 
@@ -125,8 +121,8 @@ struct Shared_queue {
 
   mysql_mutex_t mutex;
   Throttle_queue queue;
-  std::unordered_map<uint64_t, Waiter *> waiters;
-  const Waiter *leader{nullptr};
+  std::unordered_map<uint64_t, mysql_cond_t *> waiters;
+  const mysql_cond_t *leader{nullptr};
   uint64_t last_id{0};
 };
 
@@ -164,7 +160,7 @@ void Shared_queue::wake(int64_t now) {
   queue.set_rate(now, limit_at(now));
   for (const uint64_t id : queue.take_served()) {
     if (const auto waiter = waiters.find(id); waiter != waiters.end()) {
-      mysql_cond_signal(&waiter->second->cond);
+      mysql_cond_signal(waiter->second);
     }
   }
 }
@@ -239,11 +235,11 @@ int64_t max_delay_ns(double bytes) {
                      throttle_max_delay_s(ahead_flushing_max_delay_us, bytes)));
 }
 
-/** Charge this thread.
-@param[in]  now    the current time
-@param[in]  bytes  bytes of redo
-@return whether it has to wait for them */
-bool charge(int64_t now, uint64_t bytes) {
+/** Charge this thread for the redo that it has generated.
+@param[in]  now  the current time
+@return whether it has to wait */
+bool charge(int64_t now) {
+  const uint64_t bytes = take_uncharged();
   if (bytes == 0 || max_delay_ns(static_cast<double>(bytes)) < SLEEP_MIN_NS) {
     return false;
   }
@@ -261,13 +257,6 @@ bool charge(int64_t now, uint64_t bytes) {
   return 1e9 * remaining_s >= THROTTLE_GROUP_NS;
 }
 
-/** A timed wait on a condition, whose mutex the caller holds. */
-void wait_on(mysql_cond_t *cond, mysql_mutex_t *mutex, int64_t max_ns) {
-  timespec until;
-  set_timespec_nsec(&until, max_ns);
-  (void)mysql_cond_timedwait(cond, mutex, &until);
-}
-
 /** Wait until the charges of this thread are served.
 @param[in]  thd       the session
 @param[in]  start     the current time
@@ -279,14 +268,14 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
   const int64_t until =
       std::min(t_redo.deadline_ns, start + THROTTLE_SLEEP_MAX_NS);
   int64_t checked = start;
-  Waiter self;
-  mysql_cond_init(0, &self.cond);
+  mysql_cond_t self;
+  mysql_cond_init(0, &self);
   Shared_queue &shared = shared_queue();
   PSI_stage_info old_stage;
   PSI_stage_progress *const progress = thd->m_stage_progress_psi;
   mysql_mutex_lock(&shared.mutex);
-  thd->enter_cond(&self.cond, &shared.mutex, nullptr, &old_stage, __func__,
-                  __FILE__, __LINE__);
+  thd->enter_cond(&self, &shared.mutex, nullptr, &old_stage, __func__, __FILE__,
+                  __LINE__);
   thd->set_proc_info(WAITING);
   shared.waiters.emplace(t_redo.id, &self);
   const double bytes = shared.queue.bytes_of(t_redo.id);
@@ -320,23 +309,25 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
       mysql_mutex_lock(&shared.mutex);
       continue;
     }
-    wait_on(&self.cond, &shared.mutex,
-            std::min(until - now,
-                     is_leader ? THROTTLE_GROUP_NS - now % THROTTLE_GROUP_NS
-                               : check_ns));
+    timespec wake_up;
+    set_timespec_nsec(
+        &wake_up, std::min(until - now, is_leader ? THROTTLE_GROUP_NS -
+                                                        now % THROTTLE_GROUP_NS
+                                                  : check_ns));
+    (void)mysql_cond_timedwait(&self, &shared.mutex, &wake_up);
   }
   shared.waiters.erase(t_redo.id);
   if (shared.leader == &self) {
     shared.leader = nullptr;
     if (!shared.waiters.empty()) {
-      mysql_cond_signal(&shared.waiters.begin()->second->cond);
+      mysql_cond_signal(shared.waiters.begin()->second);
     }
   }
   mysql_mutex_unlock(&shared.mutex);
   thd->exit_cond(nullptr, __func__, __FILE__, __LINE__);
   thd->set_proc_info(old_stage.m_name);
   thd->m_stage_progress_psi = progress;
-  mysql_cond_destroy(&self.cond);
+  mysql_cond_destroy(&self);
 }
 
 /** Delay the session until the charges of this thread are served, and count the
@@ -431,9 +422,8 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
   if (thd == nullptr || locks_whole_table(thd)) {
     return;
   }
-  const uint64_t bytes = take_uncharged();
   const int64_t start = now_ns();
-  if (charge(start, bytes)) {
+  if (charge(start)) {
     delay(thd, start, CONNECTION_CHECK_NS, [] { return false; });
   }
 }
@@ -449,9 +439,8 @@ void throttle_row_change(trx_t *trx, const dict_table_t *table) {
   if (thd == nullptr) {
     return;
   }
-  const uint64_t bytes = take_uncharged();
   const int64_t start = now_ns();
-  if (!charge(start, bytes)) {
+  if (!charge(start)) {
     return;
   }
   /* innodb_thread_concurrency: another thread may enter InnoDB meanwhile. */

@@ -55,8 +55,7 @@ constexpr int64_t THROTTLE_GROUP_NS = 10'000'000;
 
 /** Default of innodb_ahead_flushing_max_delay_us: 1,000 sessions with
 transactions of a KiB or more together generate 2 MiB/s however low the limit
-is. Maximum: that of
-innodb_max_purge_lag_delay. */
+is. Maximum: that of innodb_max_purge_lag_delay. */
 constexpr unsigned long THROTTLE_DELAY_DEFAULT_US = 500'000;
 constexpr unsigned long THROTTLE_DELAY_MAX_US = 10'000'000;
 
