@@ -119,6 +119,18 @@ TEST(AheadFlush, UpstreamsOwnRateIsSpread) {
   EXPECT_EQ(decide_at(ON, sample).n_pages, 5u);
 }
 
+TEST(AheadFlush, WhileThreadsWaitForRedoSpacePagesAreFlushed) {
+  Flush_settings off = ON;
+  off.is_on = false;
+  Flush_sample sample = sample_at(0.0, 110.0);
+  EXPECT_EQ(decide_at(off, sample).n_pages, 0u);
+  /* innodb_io_capacity is 1,000. */
+  sample.is_redo_space_awaited = true;
+  EXPECT_EQ(decide_at(off, sample).n_pages, 100u);
+  sample.adaptive_per_s = 1500.0;
+  EXPECT_EQ(decide_at(off, sample).n_pages, 150u);
+}
+
 TEST(AheadFlush, PartsOfTheCapacityArePartsOfWhatTheDeviceCarries) {
   Flush_sample dirty = sample_at(0.0, 0.0, 81'001);
   dirty.device_per_s = 100.0;

@@ -94,6 +94,12 @@ Flush_settings settings() {
                                     static_cast<ulong>(Flush_device::LATENCY)};
 }
 
+/** @param[in]  redo  state of the redo log
+@return whether threads wait for redo space */
+bool is_redo_space_awaited(const Redo_state &redo) {
+  return redo.age > redo.limits.max_age;
+}
+
 /** Any thread.
 @param[in]  now  the current time
 @return the state of the buffer pool and the redo log; without what only the
@@ -116,6 +122,7 @@ Flush_sample take_sample(steady_clock::time_point now) {
           .checkpoint_lsn = redo.lsn_last_checkpoint,
           .lsn_disorder = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
+          .is_redo_space_awaited = is_redo_space_awaited(redo),
           .adaptive_scales_with_io_capacity =
               method_in_effect() == Flush_method::NATIVE &&
               mtr_t::s_logging.is_enabled(),
@@ -162,12 +169,6 @@ calls for other purposes than flush rounds. */
 uint64_t fsyncs_of_data() {
   const uint64_t n_of_log = log_total_flushes();
   return std::max<uint64_t>(os_n_fsyncs, n_of_log) - n_of_log;
-}
-
-/** @return whether threads wait for redo space */
-bool is_redo_space_awaited() {
-  const Redo_state redo = redo_state();
-  return redo.age > redo.limits.max_age;
 }
 
 /** When the writes of a flush-list batch ended last: seconds of the steady
@@ -364,10 +365,6 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
                                     bool is_sync) {
   Flush_sample sample = take_sample(now);
   sample.adaptive_per_s = m_state.method.pages_per_s(sample.now_s);
-  if (is_redo_space_awaited()) {
-    sample.adaptive_per_s =
-        std::max(sample.adaptive_per_s, static_cast<double>(srv_io_capacity));
-  }
   sample_disks(sample);
   sample.util_per_s = m_state.util.extra_per_s();
   sample.n_written = pages_written();
@@ -568,7 +565,7 @@ ulint Flush_rounds::take_recommendation(ulint n_pages) {
 }
 
 ulint Flush_rounds::idle_page_limit(ulint n_pages) {
-  if (is_redo_space_awaited()) {
+  if (is_redo_space_awaited(redo_state())) {
     n_pages = std::max<ulint>(n_pages, srv_io_capacity);
   }
   if (!has_rounds()) {
@@ -700,7 +697,7 @@ ulint take_recommendation(ulint n_pages) {
 }
 
 bool flushes_when_idle(ulint idle_pct) {
-  return idle_pct != 0 || is_redo_space_awaited();
+  return idle_pct != 0 || is_redo_space_awaited(redo_state());
 }
 
 ulint idle_page_limit(ulint n_pages) {

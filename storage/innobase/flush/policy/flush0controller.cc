@@ -144,7 +144,12 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
       sample.adaptive_scales_with_io_capacity && sample.is_device_seen
           ? capacity_scale
           : 1.0;
-  const double adaptive = sample.adaptive_per_s * adaptive_scale;
+  /* The rates of the methods fall to 0 while all threads wait. */
+  const double adaptive =
+      adaptive_scale *
+      (sample.is_redo_space_awaited
+           ? std::max(sample.adaptive_per_s, settings.io_capacity)
+           : sample.adaptive_per_s);
   const double adaptive_limit = !settings.is_on    ? limit
                                 : excess.age > 0.0 ? 0.0
                                 : is_pause()       ? limit

@@ -38,10 +38,10 @@ FLUSH_PAUSE_S seconds. Source: simulation of bursts on a volume: without it,
 constexpr double FLUSH_PAUSE_FRACTION = 0.7;
 constexpr double FLUSH_PAUSE_S = 60.0;
 
-/** After ahead flushing is switched off, the reclaim rate, multiplied by this
-factor each second, is added to the limit on redo generation. Min and max
-time until everything is left to adaptive flushing: seconds. In the first one it
-makes a recommendation. */
+/** After ahead flushing is switched off, the limit on redo generation rises:
+after t seconds by the reclaim rate times this factor to the power of t, less 1.
+Min and max time until everything is left to adaptive flushing: seconds. In the
+first one it makes a recommendation. */
 constexpr double FLUSH_DRAIN_FACTOR = 1.2;
 constexpr double FLUSH_DRAIN_MIN_S = 2.0;
 constexpr double FLUSH_DRAIN_MAX_S = 60.0;

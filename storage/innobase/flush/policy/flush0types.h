@@ -237,6 +237,9 @@ struct Flush_sample {
   /** Sync age: bytes of LSN. */
   uint64_t sync_age{0};
 
+  /** Threads wait for redo space. */
+  bool is_redo_space_awaited{false};
+
   /** Pages/s that adaptive flushing recommends, and that purge has requested
   since the last round. */
   double adaptive_per_s{0.0};
