@@ -58,6 +58,7 @@ upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and 
 bench: PLAN = bench/plans/quick.toml
 bench: packages ## run a plan of benchmarks, 10 minutes, or PLAN=bench/plans/...; BENCH_OPTIONS= are run.py's
 	@bench/run.py show $(PLAN) > /dev/null
+	@tools/build.py policy powercut_fs timed_disk
 	@$(MAKE) --no-print-directory server stock
 	@bench/run.py run $(PLAN) $(BENCH_OPTIONS)
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from spillway import block_throttle, common, filesystem, instance, sysbench
+from spillway import block_throttle, common, filesystem, instance, sysbench, timed_disk
 from spillway.common import (
     BUILD,
     DIES_WITH_US,
@@ -39,7 +39,7 @@ from .sampler import Sampler, redo_generated
 WORK = data.BENCH / "work"
 # The loop files of devices with in_memory are here, in temporary folders.
 MEMORY = Path("/dev/shm")
-TOOLS = (block_throttle, common, filesystem, instance, sysbench)
+TOOLS = (block_throttle, common, filesystem, instance, sysbench, timed_disk)
 RESULTS = data.BENCH / "results"
 POLL_S = 0.25
 PROGRESS_S = 15
@@ -135,16 +135,24 @@ def disk_of(path):
 
 def mounted(device):
     """A context that mounts a new file system for a device and gives its mount point."""
-    return filesystem.mounted(device.filesystem, device.size, MEMORY if device.in_memory else WORK)
+    timing = device.timing if device.timing != timed_disk.Timing() else None
+    return filesystem.mounted(device.filesystem, device.size, MEMORY if device.in_memory else WORK, timing=timing)
 
 
+@contextlib.contextmanager
 def throttled(device, process_id, place):
-    """A context in which the device's limits apply to a process and to its files in place."""
+    """A context in which the device's model applies to a process and to its files in place. Gives a function that
+    returns a timed disk's counters; {} for other devices."""
+    if device.timing != timed_disk.Timing():
+        with timed_disk.timed(filesystem.on_disk(place)) as counters:
+            yield counters
+        return
     disk = filesystem.on_disk(place)
     if disk != place and block_throttle.version() == 2:
         # powercut_fs writes in place of the server, and version 2 limits processes, not the disk.
         raise Skip("powercut_fs is not throttled with control groups of version 2")
-    return block_throttle.throttled(process_id, disk, device.limits, is_own_disk=place != WORK)
+    with block_throttle.throttled(process_id, disk, device.limits, is_own_disk=place != WORK):
+        yield dict
 
 
 def make_work():
@@ -412,8 +420,9 @@ class Experiment:
         arrivals, burst_arrivals = self.arrivals(run)
         with contextlib.ExitStack() as loaded:
             began = time.strftime("%Y-%m-%d %H:%M:%S %z")
+            disk_counters = dict
             if throttles:
-                loaded.enter_context(throttled(run.device, instance.process.pid, place))
+                disk_counters = loaded.enter_context(throttled(run.device, instance.process.pid, place))
             disk = disk_of(filesystem.on_disk(place))
             sampler = loaded.enter_context(Sampler(instance, disk, folder / "samples.jsonl"))
             load_begin = time.monotonic()
@@ -429,6 +438,7 @@ class Experiment:
             end = begin + self.plan.measured_s
             watch.until(end, "measuring")
             behind = watch.drain(end)
+            timed = disk_counters()
             status = instance.sql("SHOW ENGINE INNODB STATUS")
         (folder / "innodb-status.txt").write_text("\n".join("\t".join(row) for row in status) + "\n")
         checked = self.check(run, instance, folder)
@@ -451,6 +461,7 @@ class Experiment:
             "repetition": run.repetition, "version": program.version, "sha256": program.sha256, "options": options,
             "settings": settings, "redo_capacity_bytes": capacity, "clients": run.workload.clients, "began": began,
             "measured_s": self.plan.measured_s, "is_throttled": throttles, "is_mounted": mounts,
+            "timed_disk": timed,
             "clients_behind": len(behind), "arrivals_per_s": arrivals,
             "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
             "figures": result.window_figures(records, sampler.samples, begin, seconds, due, missing),

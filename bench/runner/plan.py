@@ -10,6 +10,7 @@ from spillway.block_throttle import Limits
 from spillway.common import BUILD, REPO, Failure
 from spillway.filesystem import KINDS
 from spillway.sysbench import SYSBENCH_SCRIPTS
+from spillway.timed_disk import Timing
 
 WORKLOADS = REPO / "bench/workloads"
 DEVICES = REPO / "bench/devices.toml"
@@ -86,6 +87,7 @@ class Workload:
 class Device:
     name: str
     limits: Limits
+    timing: Timing
     filesystem: str
     size: str
     in_memory: bool
@@ -247,13 +249,20 @@ def read_workload(table):
     return workload
 
 
-def read_limits(table):
-    return {
+def read_model(table):
+    """What the block throttle limits, and what a timed disk takes. A device has one of the two, or none."""
+    model = {
         "limits": Limits(**{
             field.name: table.take(field.name, int, 0, least=0) or None for field in dataclasses.fields(Limits)
         }),
+        "timing": Timing(**{
+            field.name: table.take(field.name, NUMBER, 0, least=0) for field in dataclasses.fields(Timing)
+        }),
         "description": table.take("description", str, ""),
     }  # fmt: skip
+    if model["limits"] != Limits() and model["timing"] != Timing():
+        raise table.wrong("a timed disk has no limits of the block throttle; give ios_per_s and bytes_per_s")
+    return model
 
 
 def check_arrivals(where, clients, arrivals):
@@ -264,10 +273,10 @@ def check_arrivals(where, clients, arrivals):
 
 
 def device_models():
-    """The models of bench/devices.toml: {name: {limits, description}}."""
+    """The models of bench/devices.toml: {name: {limits, timing, description}}."""
     models = {}
     for table in Table(DEVICES, "", {"models": load(DEVICES)}).take_tables("models"):
-        models[table.last_name] = read_limits(table)
+        models[table.last_name] = read_model(table)
         table.end()
     return models
 
@@ -285,7 +294,9 @@ def read_device(table, models):
         raise table.wrong("what is 'in_memory' has a 'filesystem'")
     if model and model not in models:
         raise table.wrong(f"model '{model}' is none of {', '.join(models)} ({DEVICES.relative_to(REPO)})")
-    what = models[model] if model else read_limits(table)
+    what = models[model] if model else read_model(table)
+    if what["timing"] != Timing() and not in_memory:
+        raise table.wrong("a timed disk is in memory: in_memory = true")
     table.end()
     return Device(name, filesystem=filesystem, size=size, in_memory=in_memory, server_options=server_options, **what)
 

@@ -62,8 +62,13 @@ SIGN_TEST_PAIRS = 6
 GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
 # Source: measured. With more steal, throughput follows the host and not the server.
 NOISY_STEAL_PCT = 10
+# A fifth of the latency of the fastest network volumes.
+NOTED_LATE_US = 200
 LIMIT_UNITS = {"read_iops": "reads/s", "read_bytes_per_s": "bytes/s read", "write_iops": "writes/s",
-               "write_bytes_per_s": "bytes/s written"}  # fmt: skip
+               "write_bytes_per_s": "bytes/s written", "latency_ms": "ms latency (median)",
+               "latency_sigma": "standard deviation of its logarithm", "ios_per_s": "I/Os/s", "bytes_per_s": "bytes/s",
+               "flush_ms": "ms for a flush", "seek_ms": "ms for a seek (mean)",
+               "rotation_ms": "ms for a rotation"}  # fmt: skip
 # The part of an absolute path before its last name.
 PLACE = re.compile(r"^/.*/")
 STYLE = """
@@ -236,6 +241,9 @@ def notes(by_server, filesystem):
                              "before it was counted")  # fmt: skip
             if not run["is_throttled"]:
                 found.append(f"{which}: the device was not held to its model")
+            late_us = run.get("timed_disk", {}).get("late_mean_us", 0)
+            if late_us > NOTED_LATE_US:
+                found.append(f"{which}: the timed disk answered {late_us} us late in the mean")
             # Older results have no file system per run.
             its_own = run.get("filesystem", filesystem)
             if its_own and not run["is_mounted"]:
@@ -302,7 +310,9 @@ def section(folder, device, workload, by_server, compared):
 
 def limits_text(device):
     """A device's limits and file system as text."""
-    limits = [f"{value:,} {LIMIT_UNITS[name]}" for name, value in device["limits"].items() if value]
+    # Older results have no timing.
+    model = device["limits"] | device.get("timing", {})
+    limits = [f"{value:,} {LIMIT_UNITS[name]}" for name, value in model.items() if value]
     text = ": ".join(part for part in (device["description"], ", ".join(limits)) if part)
     where = " in memory" if device["in_memory"] else ""
     return text + (f"; {device['filesystem']} on a loop device{where}" if device["filesystem"] else "")

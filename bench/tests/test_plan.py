@@ -97,6 +97,13 @@ class Plan(unittest.TestCase):
         limits = read.devices[0].limits
         self.assertEqual((limits.write_iops, limits.read_bytes_per_s, limits.read_iops), (7, 9, None))
 
+    def test_timed_disk(self):
+        timed = 'model = "replicated"\nfilesystem = "ext4"\nin_memory = true'
+        device = self.read(GOOD.replace('model = "hdd-mirror"', timed)).devices[0]
+        self.assertEqual((device.timing.latency_ms, device.limits), (25, Limits()))
+        self.wrong("a timed disk is in memory: in_memory = true", 'model = "hdd-mirror"', 'model = "replicated"')
+        self.wrong("has no limits of the block throttle", 'model = "hdd-mirror"', "latency_ms = 1.5\nwrite_iops = 7")
+
     def test_mistakes(self):
         self.wrong("Expected", "[run]", "[run")
         self.wrong(r"'title' is missing", 'title = "t"', "")

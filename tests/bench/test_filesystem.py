@@ -3,12 +3,14 @@
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
 from spillway import filesystem
 from spillway.block_throttle import device_of
 from spillway.common import Skip
+from spillway.timed_disk import Timing, timed
 
 
 class Mounted(unittest.TestCase):
@@ -44,6 +46,43 @@ class Mounted(unittest.TestCase):
         self.assertRegex(self.mount("ext4-journal"), "ext4.*data=journal")
         self.assertRegex(self.mount("xfs-reflink"), "^xfs ")
         self.assertRegex(self.mount("directfs"), "^fuse")
+
+    def test_timed(self):
+        """A write that is synced takes the latency and the flush, but only within timed()."""
+        timing = Timing(latency_ms=40, flush_ms=60)
+        try:
+            with (
+                self.assertRaises(KeyError),
+                filesystem.mounted("ext4", "400M", "/dev/shm", timing=timing) as place,
+                open(place / "file", "wb") as file,
+            ):
+                with timed(place) as counters:
+                    file.write(b"x")
+                    begin = time.monotonic()
+                    os.fsync(file.fileno())
+                    taken_s = time.monotonic() - begin
+                    done = counters()
+                # The page, and the journal's record of the new file; then the disk's cache is flushed.
+                self.assertGreater(taken_s, 0.1)
+                self.assertGreater(done["writes"], 1)
+                self.assertGreater(done["flushes"], 0)
+                self.assertGreaterEqual(done["bytes"], 4096)
+                raise KeyError
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assertEqual(list(Path("/dev/shm").glob("spw-*/timed")), [])
+        self.assertNotIn("/timed", self.loops())
+
+    def test_timed_ends(self):
+        """Without an error the disk's server ends by itself when it is unmounted."""
+        try:
+            with filesystem.mounted("xfs-reflink", "400M", "/dev/shm", timing=Timing(ios_per_s=1000)) as place:
+                (place / "file").write_text("x")
+                top = place.parent
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assertFalse(top.exists())
+        self.assertNotIn("/timed", self.loops())
 
     def test_too_large(self):
         try:

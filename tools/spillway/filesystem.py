@@ -7,9 +7,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from spillway import block_throttle
+from spillway import block_throttle, timed_disk
 from spillway.common import BUILD, DIES_WITH_US, Failure, Skip
-from spillway.resources import temporary_folder
+from spillway.resources import release_mounts, temporary_folder
 
 UNMOUNT_SECONDS = 20
 # directFS is powercut/powercut_fs.cc, here on an ext4. Its ioctl makes writes atomic.
@@ -17,7 +17,7 @@ DIRECTFS = "directfs"
 DIRECTFS_PROGRAM = BUILD / "super/policy/powercut/powercut_fs"
 # The largest atomic write: the largest page.
 DIRECTFS_ATOMIC_BYTES = 65536
-DIRECTFS_SECONDS = 20
+FUSE_SECONDS = 20
 # How each kind is created and mounted. No part is initialised later, during a measurement. The file keeps its blocks,
 # because nothing is discarded: a discard would make it sparse.
 EXT4 = ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]
@@ -64,26 +64,53 @@ def unmount(mount):
 
 
 @contextlib.contextmanager
-def mounted(kind, size, folder, *options):
+def mounted(kind, size, folder, *options, timing=None):
     """Create and mount a file system of this kind and size, in a file below folder, while the context lasts. Gives the
-    mount point. options are losetup's."""
+    mount point. options are losetup's; with a timing the loop device is on a timed disk."""
     make, mount_options = KINDS[kind]
     if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK):
         raise Skip("mounting a file system on a loop device needs root and /dev/loop-control")
     if not shutil.which(make[0]):
         raise Failure(f"{make[0]} is not installed, or not in a folder of PATH, as /usr/sbin is: make packages")
-    with temporary_folder(folder) as own:
+    with temporary_folder(folder) as own, contextlib.ExitStack() as stack:
         image, mount = own / "disk.img", own / "mount"
         # Allocated, so that a run measures the inner file system and not the growth of the outer file.
         command("fallocate", "--length", size, image)
-        device = command("losetup", "--find", "--show", "--direct-io=on", *options, image)
+        disk = image
+        if timing:
+            top = own / timed_disk.FOLDER
+            stack.enter_context(fuse_served(timed_disk.command_line(image, timing), top, own / f"{top.name}.log"))
+            disk = top / "disk"
+        device = command("losetup", "--find", "--show", "--direct-io=on", *options, disk)
         # Another tool may have left limits on the loop device when it used another file.
         lift(Path(device))
         command(*make, device)
         mount.mkdir()
         command("mount", "-o", mount_options, device, mount)
-        with directfs(own, mount) if kind == DIRECTFS else contextlib.nullcontext(mount) as place:
-            yield place
+        yield stack.enter_context(directfs(own, mount)) if kind == DIRECTFS else mount
+        # What is on a server's disk is unmounted before the server ends.
+        release_mounts(own, UNMOUNT_SECONDS)
+
+
+@contextlib.contextmanager
+def fuse_served(words, top, log_file):
+    """Run the server of a file system in user space, and mount it in the new folder top, while the context lasts."""
+    top.mkdir()
+    with open(log_file, "wb") as log:
+        process = subprocess.Popen([*DIES_WITH_US, *words, top], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + FUSE_SECONDS
+        while not is_mounted(top):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failure(f"{top} is not mounted: {Path(log_file).read_text().strip()}")
+            time.sleep(0.02)
+        yield
+        if is_mounted(top):
+            unmount(top)
+        process.wait(FUSE_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager
@@ -93,23 +120,9 @@ def directfs(folder, mount):
         raise Failure(f"{DIRECTFS_PROGRAM} is not built: make check builds it")
     store, top = mount / "store", folder / DIRECTFS
     (store / "content").mkdir(parents=True)
-    top.mkdir()
     options = [f"--store={store}", f"--atomic-bytes={DIRECTFS_ATOMIC_BYTES}", "--write-through"]
-    with open(mount / f"{DIRECTFS}.log", "wb") as log:
-        process = subprocess.Popen([*DIES_WITH_US, DIRECTFS_PROGRAM, *options, top], stdin=subprocess.DEVNULL,
-                                   stdout=log, stderr=log)  # fmt: skip
-    try:
-        deadline = time.monotonic() + DIRECTFS_SECONDS
-        while not is_mounted(top):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise Failure(f"powercut_fs is not mounted: {Path(log.name).read_text().strip()}")
-            time.sleep(0.02)
+    with fuse_served([DIRECTFS_PROGRAM, *options], top, mount / f"{DIRECTFS}.log"):
         yield top
-        unmount(top)
-        process.wait(DIRECTFS_SECONDS)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def on_disk(place):
