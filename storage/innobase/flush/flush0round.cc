@@ -42,6 +42,7 @@ only caller, unless a function says something else. */
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "stall/hook.h"
+#include "throttle/policy/throttle0queue.h"
 #include "throttle/throttle0session.h"
 
 namespace spw {
@@ -75,6 +76,60 @@ Flush_method method_in_effect() {
   return flush_method_used(static_cast<Flush_method>(adaptive_flushing_method),
                            srv_adaptive_flushing,
                            mtr_t::s_logging.is_enabled());
+}
+
+/** @return what decides whether a variable has an effect */
+Flush_switches switches() {
+  return {.is_read_only = srv_read_only_mode,
+          .is_ahead = ahead_flushing,
+          .is_adaptive = srv_adaptive_flushing,
+          .is_native = adaptive_flushing_method ==
+                       static_cast<ulong>(Flush_method::NATIVE)};
+}
+
+/** @return whether a variable has its default */
+bool is_default(Flush_variable variable) {
+  switch (variable) {
+    case Flush_variable::ADAPTIVE_FLUSHING_METHOD:
+      return switches().is_native;
+    case Flush_variable::AHEAD_FLUSHING:
+      return !ahead_flushing;
+    case Flush_variable::AHEAD_FLUSHING_AGE_PCT:
+      return ahead_flushing_age_pct == FLUSH_DEFAULTS.age_pct;
+    case Flush_variable::AHEAD_FLUSHING_DEVICE:
+      return ahead_flushing_device == static_cast<ulong>(Flush_device::LATENCY);
+    case Flush_variable::AHEAD_FLUSHING_DIRTY_PCT:
+      return ahead_flushing_dirty_pct == FLUSH_DEFAULTS.dirty_pct;
+    case Flush_variable::AHEAD_FLUSHING_INTERVAL_MS:
+      return ahead_flushing_interval_ms ==
+             static_cast<ulong>(1e3 * FLUSH_DEFAULTS.interval_s);
+    case Flush_variable::AHEAD_FLUSHING_IO_PCT:
+      return ahead_flushing_io_pct == FLUSH_DEFAULTS.io_pct;
+    case Flush_variable::AHEAD_FLUSHING_MAX_DELAY_US:
+      return ahead_flushing_max_delay_us == THROTTLE_DELAY_DEFAULT_US;
+    case Flush_variable::N:
+      break;
+  }
+  ut_error;
+}
+
+/** @return why a variable has no effect; nullptr if it has one, or its default
+ */
+const char *no_effect_reason(Flush_variable variable) {
+  return is_default(variable) ? nullptr
+                              : flush_no_effect_reason(variable, switches());
+}
+
+/** Write to the error log which variables in my.cnf have no effect. */
+void warn_at_start() {
+  for (int i = 0; i < static_cast<int>(Flush_variable::N); ++i) {
+    const auto variable = static_cast<Flush_variable>(i);
+    const char *const reason = no_effect_reason(variable);
+    if (reason != nullptr) {
+      ib::warn() << flush_variable_name(variable) << " has no effect " << reason
+                 << ".";
+    }
+  }
 }
 
 /** @return the settings, without Flush_settings::drain_s */
@@ -285,6 +340,9 @@ class Flush_rounds {
 
   steady_clock::time_point m_next_tick{};
 
+  /** The coordinator has begun its work. */
+  bool m_has_started{false};
+
   /** innodb_ahead_flushing in the last sample. When it was switched OFF; the
   epoch if it is ON, or its rounds have ended. */
   bool m_was_on{false};
@@ -486,6 +544,9 @@ void Flush_rounds::reset() {
 
 bool Flush_rounds::wait(steady_clock::time_point loop_start, int64_t sig_count,
                         ulint *ret_sleep) {
+  if (!std::exchange(m_has_started, true)) {
+    warn_at_start();
+  }
   const auto until = loop_start + std::chrono::seconds{1};
   /* One flush round that is due comes before any other work: that can take
   longer than the coordinator's second. */
@@ -667,11 +728,15 @@ Ahead_flush_stats Flush_rounds::stats() const {
 
 }  // namespace
 
-void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
-                                     const void *save) {
-  const double pct = *static_cast<const double *>(save);
-  *static_cast<double *>(to) = pct;
-  if (pct > srv_max_buf_pool_modified_pct) {
+void flush_variable_set(THD *thd, Flush_variable variable) {
+  const char *const reason = no_effect_reason(variable);
+  if (reason != nullptr) {
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
+                        "%s has no effect %s.", flush_variable_name(variable),
+                        reason);
+  }
+  if (variable == Flush_variable::AHEAD_FLUSHING_DIRTY_PCT &&
+      ahead_flushing_dirty_pct > srv_max_buf_pool_modified_pct) {
     push_warning(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
                  DIRTY_PCT_ABOVE);
   }

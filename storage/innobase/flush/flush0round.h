@@ -22,6 +22,7 @@ at run time without a latch, the counters begin at the start of the server. */
 #include <mysql/plugin.h>
 
 #include "flush/policy/flush0method.h"
+#include "flush/policy/flush0setting.h"
 #include "flush/policy/flush0types.h"
 
 namespace spw {
@@ -42,13 +43,21 @@ extern unsigned long adaptive_flushing_method;
 /** innodb_ahead_flushing_device: a Flush_device. */
 extern unsigned long ahead_flushing_device;
 
-/** Set innodb_ahead_flushing_dirty_pct, with a warning where it is above
-innodb_max_dirty_pages_pct.
+/** Warn a session that has set a variable where the value has no effect, or
+not the one that its name promises.
+@param[in]  thd       the session
+@param[in]  variable  the variable, which has its new value */
+void flush_variable_set(THD *thd, Flush_variable variable);
+
+/** Set a variable, and warn where it has no effect: what MySQL calls.
 @param[in]   thd   the session
 @param[out]  to    the variable
 @param[in]   save  the value */
-void ahead_flushing_dirty_pct_update(THD *thd, SYS_VAR *, void *to,
-                                     const void *save);
+template <typename T, Flush_variable V>
+void flush_variable_update(THD *thd, SYS_VAR *, void *to, const void *save) {
+  *static_cast<T *>(to) = *static_cast<const T *>(save);
+  flush_variable_set(thd, V);
+}
 
 /** State of the write throttle. */
 enum class Throttle_state {
