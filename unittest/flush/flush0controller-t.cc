@@ -686,6 +686,31 @@ TEST(AheadFlush, PagesAreFlushedAsFastAsTheyAreMadeDirty) {
               1.0);
 }
 
+TEST(AheadFlush, IoCapacityThatNobodySetDoesNotLimitAMeasuredDevice) {
+  Flush_settings set = ON;
+  set.io_capacity = FLUSH_DEFAULTS.io_capacity;
+  set.io_capacity_max = FLUSH_DEFAULTS.io_capacity_max;
+  const auto pages_at = [&set](double age_pct, double dirty_pct) {
+    Flush_sample sample =
+        sample_at(0.0, age_pct, static_cast<uint64_t>(1000.0 * dirty_pct));
+    sample.device_per_s = 100e3;
+    sample.is_device_seen = true;
+    return decide_at(set, sample);
+  };
+  /* 20,000 pages/s, and 100,000 pages/s: rounds of 0.1 s. */
+  EXPECT_EQ(pages_at(99.0, 10.0).n_pages, 2'000u);
+  EXPECT_FALSE(pages_at(99.0, 10.0).is_at_device);
+  set.is_io_capacity_default = true;
+  EXPECT_EQ(pages_at(99.0, 10.0).n_pages, 10'000u);
+  EXPECT_TRUE(pages_at(99.0, 10.0).is_at_device);
+  EXPECT_EQ(pages_at(99.0, 10.0).limit, Flush_limit::DEVICE);
+  /* Below the age threshold they are the limit, here of the dirty rule. */
+  EXPECT_EQ(pages_at(50.0, 90.0).n_pages, 2'000u);
+  /* Nothing is measured. */
+  set.is_limited_by_device = false;
+  EXPECT_EQ(pages_at(99.0, 10.0).n_pages, 2'000u);
+}
+
 /** @return the decision after ten seconds of redo generation at 12 MB/s, with
 10,000 dirty pages, and an oldest page age of 30 % of the sync age */
 Flush_decision after_filling(const Flush_settings &settings,

@@ -19,6 +19,7 @@ constants of the policies are chosen by: change one, build, and compare. */
 #include <cstdlib>
 #include <string_view>
 
+#include "flush_scenarios.h"
 #include "flush_simulator.h"
 
 namespace {
@@ -92,6 +93,36 @@ void print_constants() {
          std::exp(log_sum / n), worst);
 }
 
+/** The scenarios: transactions/s and the worst second over the mean, with ahead
+flushing and with upstream's page cleaner, which is told innodb_io_capacity in
+steps from its default down. */
+void print_scenarios() {
+  constexpr double IO_CAPACITY[] = {10'000, 3000, 1000, 300, 100};
+  printf("%-42s %12s", "", "ahead");
+  for (const double io_capacity : IO_CAPACITY) {
+    printf(" %12.0f", io_capacity);
+  }
+  puts("");
+  for (const spw::Sim_scenario &scenario : spw::sim_scenarios()) {
+    const auto print = [&scenario](const Sim_setup &setup) {
+      Flush_simulation simulation{setup};
+      (void)simulation.run(scenario.warmup_s);
+      const Sim_result result = simulation.run(scenario.counted_s);
+      printf(" %7.0f %.2f", result.mean(), result.worst());
+    };
+    printf("%-42s", scenario.name);
+    print(scenario.setup);
+    for (const double io_capacity : IO_CAPACITY) {
+      Sim_setup upstream = scenario.setup;
+      upstream.settings.is_on = false;
+      upstream.settings.io_capacity = io_capacity;
+      upstream.settings.io_capacity_max = 2.0 * io_capacity;
+      print(upstream);
+    }
+    puts("");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -99,9 +130,15 @@ int main(int argc, char **argv) {
     print_constants();
     return EXIT_SUCCESS;
   }
+  if (argc == 2 && std::string_view{argv[1]} == "scenarios") {
+    print_scenarios();
+    return EXIT_SUCCESS;
+  }
   if (argc != 5) {
-    fputs("usage: flush_simulate REDO_MIB SECONDS POOL_GB LOAD | constants\n",
-          stderr);
+    fputs(
+        "usage: flush_simulate REDO_MIB SECONDS POOL_GB LOAD | constants | "
+        "scenarios\n",
+        stderr);
     return EXIT_FAILURE;
   }
   const double redo_mib = atof(argv[1]);

@@ -232,6 +232,9 @@ class Flush_simulation {
         m_clients(setup.n_clients + (setup.blob_bytes > 0.0 ? 1 : 0)) {
     m_settings.is_limited_by_device =
         m_settings.is_on && setup.flush_device == Flush_device::LATENCY;
+    m_settings.is_io_capacity_default =
+        m_settings.io_capacity == FLUSH_DEFAULTS.io_capacity &&
+        m_settings.io_capacity_max == FLUSH_DEFAULTS.io_capacity_max;
     m_has_rounds = m_settings.is_on || setup.method != Flush_method::NATIVE;
     for (size_t i = 0; i < setup.pages.size(); ++i) {
       m_clean[i] = setup.pages[i].n;

@@ -142,6 +142,9 @@ Flush_settings settings() {
           .io_capacity = static_cast<double>(srv_io_capacity),
           .io_capacity_max = std::min(static_cast<double>(srv_max_io_capacity),
                                       FLUSH_IO_CAPACITY_MAX_PER_S),
+          .is_io_capacity_default =
+              srv_io_capacity == FLUSH_DEFAULTS.io_capacity &&
+              srv_max_io_capacity == FLUSH_DEFAULTS.io_capacity_max,
           .interval_s = 1e-3 * static_cast<double>(ahead_flushing_interval_ms),
           .n_instances = srv_buf_pool_instances,
           .is_limited_by_device =

@@ -127,8 +127,12 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
                                 const Flush_sample &sample,
                                 Flush_decision *decision) {
   const Threshold_excess excess = threshold_excess(settings, sample);
-  const double measured =
-      std::min(sample.device_per_s, settings.io_capacity_max);
+  const double io_capacity_max = settings.is_io_capacity_default &&
+                                         settings.is_limited_by_device &&
+                                         excess.age > 0.0
+                                     ? FLUSH_IO_CAPACITY_MAX_PER_S
+                                     : settings.io_capacity_max;
+  const double measured = std::min(sample.device_per_s, io_capacity_max);
   const double capacity =
       settings.is_limited_by_device ? measured : settings.io_capacity_max;
   /* The LRU rate includes freed frames of compressed pages, which are not
@@ -203,7 +207,7 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
       rate = std::min(wanted, limit);
       decision->trigger = Flush_trigger::AGE;
       decision->limit = wanted <= limit ? Flush_limit::NONE
-                        : capacity < settings.io_capacity_max
+                        : capacity < io_capacity_max
                             ? Flush_limit::DEVICE
                             : Flush_limit::IO_CAPACITY_MAX;
     }
@@ -229,7 +233,7 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
     decision->limit = Flush_limit::NONE;
   }
   decision->wants_checkpoint = wants_checkpoint(settings, sample);
-  decision->is_at_device = measured < settings.io_capacity_max && rate >= limit;
+  decision->is_at_device = measured < io_capacity_max && rate >= limit;
   if (decision->trigger == Flush_trigger::AGE ||
       (decision->trigger == Flush_trigger::PURGE && excess.dirty == 0.0)) {
     /* Younger pages are not needed, and will be changed again. */

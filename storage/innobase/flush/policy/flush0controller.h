@@ -255,7 +255,7 @@ class Ahead_flush {
   @param[in]  settings  the settings now
   @param[in]  sample    the buffer pool and the redo log now
   @return what to do, and why. At most the pages of FLUSH_CATCH_UP_INTERVALS or
-  FLUSH_CATCH_UP_S at innodb_io_capacity_max, or FLUSH_CATCH_UP_INTERVALS pages
+  FLUSH_CATCH_UP_S at the limit on flushing, or FLUSH_CATCH_UP_INTERVALS pages
   of each instance; after other work those of FLUSH_CATCH_UP_AFTER_OTHER_WORK_S
   */
   Flush_decision decide(const Flush_settings &settings,

@@ -177,6 +177,10 @@ struct Flush_settings {
   double io_capacity{10e3};
   double io_capacity_max{20e3};
 
+  /** Nobody has set these two: above the age threshold they do not limit a
+  device whose capacity is measured, as they do not limit sync flushing. */
+  bool is_io_capacity_default{false};
+
   /** innodb_ahead_flushing_interval_ms: seconds between two rounds. The
   controller shortens or lengthens it. */
   double interval_s{0.1};
@@ -190,7 +194,8 @@ struct Flush_settings {
   bool is_limited_by_device{true};
 };
 
-/** The defaults of the variables; is_limited_by_device is not a variable. */
+/** The defaults of the variables; is_limited_by_device and
+is_io_capacity_default are not variables. */
 constexpr Flush_settings FLUSH_DEFAULTS;
 
 /** Maximum of innodb_ahead_flushing_age_pct: leaves a range in which the write
