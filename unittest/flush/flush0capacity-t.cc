@@ -136,6 +136,17 @@ TEST(FlushCapacity, TheFixedTimeIsTheMedianOfTheLastProbes) {
   EXPECT_EQ(capacity.interval_s(), FLUSH_FIXED_INTERVAL_MAX_S);
 }
 
+TEST(FlushCapacity, AWindowWithLittleWritingSaysLittle) {
+  Flush_capacity capacity;
+  /* 40 pages in 2 ms of a second: 20,000 pages/s, counted as 40 / 0.1. */
+  capacity.add({.begin_s = 0.001, .end_s = 0.002, .n_pages = 20});
+  capacity.add({.begin_s = 1.001, .end_s = 1.002, .n_pages = 20});
+  EXPECT_EQ(capacity.limit_per_s(), FLUSH_RATE_INITIAL_PER_S);
+  /* The device is busy all the time, with less than that. */
+  capacity.add({.begin_s = 1.002, .end_s = 2.1, .n_pages = 100});
+  EXPECT_NEAR(capacity.limit_per_s(), FLUSH_CRUISE_FRACTION * 400.0, 1.0);
+}
+
 TEST(FlushCapacity, ProbesAreRare) {
   Flusher flusher;
   (void)flusher.run(linear(1000.0, 0.05), UNLIMITED, 60.0);
