@@ -37,9 +37,6 @@ UNDO_TABLESPACES = 2 + len(UNDO)
 # The words alternate between rows: InnoDB ranks a word that all rows have at 0.
 WORDS = ("evenrow", "oddrow")
 TRUNCATION_SECONDS = 3
-# ER_DUP_UNKNOWN_IN_INDEX: ADD INDEX of an index that is not unique failed with it once, beside the transfers. No code
-# that reports it is Spillway's. Whether stock does the same was not tried.
-FALSE_DUPLICATE = "ERROR 1859 "
 # The value of property n of a table that does not exist, or whose tablespace is discarded.
 GONE = None
 
@@ -86,7 +83,6 @@ class Ddl:
         self.pending = {}
         self.n_acknowledged = 0
         self.n_until_cut = 0
-        self.n_refused = 0
         self.last = None
         self.current = None
 
@@ -123,7 +119,7 @@ class Ddl:
                 for step in steps:
                     if self.stopping.is_set():
                         return
-                    self.try_step(step)
+                    step()
         except (Failure, OSError) as failure:
             if not self.is_crash():
                 self.failure = Failure(f"{self.current}: {failure}")
@@ -135,18 +131,6 @@ class Ddl:
         self.query = session.query
         self.query(f"USE {DATABASE}")
         return session
-
-    def try_step(self, step):
-        """Execute a step. A statement that the server refuses by FALSE_DUPLICATE has no effect."""
-        try:
-            step()
-        except Failure as failure:
-            if FALSE_DUPLICATE not in str(failure):
-                raise
-            self.pending = {}
-            self.n_refused += 1
-            self.session.close()
-            self.session = self.connect()
 
     def execute(self, statement, changes=None):
         self.pending = changes or {}

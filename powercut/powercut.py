@@ -275,7 +275,7 @@ class Cases:
             expected = statements.expected()
             result = {"configuration": self.name, "how": self.how, "seed": seed, "moment": moment,
                       "server": self.program.sha256[:12], "acknowledged": sum(numbers.values()),
-                      "statements": statements.n_acknowledged, "refused": statements.n_refused,
+                      "statements": statements.n_acknowledged,
                       "last_statement": statements.last, "interrupted_statement": statements.current}  # fmt: skip
             if self.how == "kill":
                 # The machine keeps running, so nothing that the file system was given is lost.

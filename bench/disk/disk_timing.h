@@ -85,7 +85,7 @@ constexpr double MEAN_ROOT_OF_DISTANCE = 8.0 / 15;
 
 /** A disk that transfers one request at a time, the oldest first, or with seeks
 the nearest of the oldest COMMAND_QUEUE_LENGTH. The caller holds a lock. Times
-are seconds since any moment, and do not go back. */
+are seconds since any moment. */
 class Disk {
  public:
   Disk(const Parameters &parameters, uint64_t seed)
@@ -93,12 +93,13 @@ class Disk {
 
   /** Take a request.
   @param[in]  request  the request
-  @param[in]  now_s    the time */
+  @param[in]  now_s    when it came. It can be somewhat before the time of
+  advance() */
   void submit(const Request &request, double now_s) {
     advance(now_s);
     m_waiting.push_back(request);
     if (!m_is_busy) {
-      begin(now_s, false);
+      begin(std::max(now_s, m_end_s), false);
     }
   }
 

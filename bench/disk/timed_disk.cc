@@ -22,7 +22,8 @@ timing, and the meaning of the options.
 
 "control": writing "on" begins the timing, "off" ends it and completes what
 waits. Before "on" the disk takes no time. Reading gives what was completed with
-timing, and how much later than due because this machine was busy:
+timing, and how much later than due because this machine was busy. What a
+request waits in the kernel before the program gets it is not in it:
 
   reads 0 writes 0 flushes 0 bytes 0 late_mean_us 0 late_max_us 0
 
@@ -32,7 +33,9 @@ A loop device waits for a flush, and submits nothing meanwhile. */
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,10 +89,20 @@ size_t image_bytes;
 /** A request of the kernel that is answered when its time has come. */
 struct Pending {
   fuse_req_t request;
+
+  /** When the program got it. */
+  double arrival_s;
   Kind kind;
   uint64_t offset;
   uint64_t bytes;
 };
+
+/** @return the time: seconds */
+double now_s() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 /** Answer a request whose data is transferred already.
 @param[in]  pending  the request */
@@ -136,7 +149,7 @@ class Timed {
         const uint64_t id = m_next_id++;
         m_pending.emplace(id, pending);
         m_disk->submit({id, pending.kind, pending.offset, pending.bytes},
-                       now_s());
+                       pending.arrival_s);
         m_changed.notify_one();
         return;
       }
@@ -172,12 +185,6 @@ class Timed {
   }
 
  private:
-  static double now_s() {
-    return std::chrono::duration<double>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-  }
-
   /** Answer everything that waits, and take no time from now on. The caller
   holds the mutex. */
   void end_timing() {
@@ -316,6 +323,7 @@ void open_file(fuse_req_t request, fuse_ino_t inode, fuse_file_info *info) {
 
 void read_file(fuse_req_t request, fuse_ino_t inode, size_t bytes, off_t offset,
                fuse_file_info *) {
+  const double arrival_s = now_s();
   const auto begin = static_cast<size_t>(offset);
   if (inode == CONTROL) {
     const std::string text = timed->report();
@@ -325,12 +333,13 @@ void read_file(fuse_req_t request, fuse_ino_t inode, size_t bytes, off_t offset,
     return;
   }
   const size_t from = std::min(begin, image_bytes);
-  timed->submit(
-      {request, Kind::READ, from, std::min(bytes, image_bytes - from)});
+  timed->submit({request, arrival_s, Kind::READ, from,
+                 std::min(bytes, image_bytes - from)});
 }
 
 void write_file(fuse_req_t request, fuse_ino_t inode, const char *data,
                 size_t bytes, off_t offset, fuse_file_info *) {
+  const double arrival_s = now_s();
   const auto begin = static_cast<size_t>(offset);
   if (inode == CONTROL) {
     const std::string text(data, bytes);
@@ -348,7 +357,7 @@ void write_file(fuse_req_t request, fuse_ino_t inode, const char *data,
     return;
   }
   std::memcpy(image + begin, data, bytes);
-  timed->submit({request, Kind::WRITE, begin, bytes});
+  timed->submit({request, arrival_s, Kind::WRITE, begin, bytes});
 }
 
 void fsync_file(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info *) {
@@ -356,7 +365,7 @@ void fsync_file(fuse_req_t request, fuse_ino_t inode, int, fuse_file_info *) {
     fuse_reply_err(request, 0);
     return;
   }
-  timed->submit({request, Kind::FLUSH, 0, 0});
+  timed->submit({request, now_s(), Kind::FLUSH, 0, 0});
 }
 
 [[noreturn]] void fail(const std::string &what) {
@@ -393,6 +402,18 @@ void map_image() {
   }
   close(fd);
   image = static_cast<char *>(mapped);
+}
+
+/** Leave the mount namespace for a copy of it, without our mount. Otherwise, if
+what started us is killed, we could be the last process of the namespace: our
+end would unmount the file system on the disk, and wait for us to write to it.
+*/
+void leave_mounts(const char *mountpoint) {
+  if (unshare(CLONE_NEWNS) != 0 ||
+      mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      umount2(mountpoint, MNT_DETACH) != 0) {
+    fail(std::string("a mount namespace of its own: ") + std::strerror(errno));
+  }
 }
 
 #define OPTION(name, field) \
@@ -450,6 +471,7 @@ int main(int argc, char **argv) {
       fuse_session_mount(session, common.mountpoint) != 0) {
     return 1;
   }
+  leave_mounts(common.mountpoint);
   disk.start();
   const int result = fuse_session_loop(session);
   disk.stop();

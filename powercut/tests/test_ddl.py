@@ -41,30 +41,6 @@ class Server:
         return self.sql(text)[0][0]
 
 
-class Steps(unittest.TestCase):
-    def test_a_statement_that_is_refused(self):
-        """It has no effect, and its session has ended; another error ends the load."""
-        load = ddl.Ddl(random.Random(1), ddl.COMPRESSIONS)
-        sessions = []
-
-        def session():
-            sessions.append(types.SimpleNamespace(query=lambda _: [], close=lambda: None))
-            return sessions[-1]
-
-        def step():
-            load.pending = {("accounts", "ddl_note"): True}
-            raise Failure(error)
-
-        load.instance = types.SimpleNamespace(session=session)
-        load.session = load.connect()
-        error = "a client's connection has ended: ERROR 1859 (23000) at line 15: Duplicate entry for key 'ddl_note'"
-        load.try_step(step)
-        self.assertEqual((load.pending, load.n_refused, len(sessions)), ({}, 1, 2))
-        error = "ERROR 1062 (23000) at line 15: Duplicate entry"
-        with self.assertRaisesRegex(Failure, "1062"):
-            load.try_step(step)
-
-
 class Problems(unittest.TestCase):
     def setUp(self):
         self.ddl = ddl.Ddl(random.Random(1), ddl.COMPRESSIONS)

@@ -2,14 +2,15 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from spillway import filesystem
+from spillway import filesystem, resources
 from spillway.block_throttle import device_of
-from spillway.common import Skip
+from spillway.common import REPO, Skip
 from spillway.timed_disk import Timing, timed
 
 
@@ -56,6 +57,7 @@ class Mounted(unittest.TestCase):
                 filesystem.mounted("ext4", "400M", "/dev/shm", timing=timing) as place,
                 open(place / "file", "wb") as file,
             ):
+                top = place.parent
                 with timed(place) as counters:
                     file.write(b"x")
                     begin = time.monotonic()
@@ -70,8 +72,8 @@ class Mounted(unittest.TestCase):
                 raise KeyError
         except Skip as skip:
             self.skipTest(str(skip))
-        self.assertEqual(list(Path("/dev/shm").glob("spw-*/timed")), [])
-        self.assertNotIn("/timed", self.loops())
+        self.assertFalse(top.exists())
+        self.assertNotIn(str(top), self.loops())
 
     def test_timed_ends(self):
         """Without an error the disk's server ends by itself when it is unmounted."""
@@ -82,7 +84,32 @@ class Mounted(unittest.TestCase):
         except Skip as skip:
             self.skipTest(str(skip))
         self.assertFalse(top.exists())
-        self.assertNotIn("/timed", self.loops())
+        self.assertNotIn(str(top), self.loops())
+
+    def test_killed(self):
+        """A tool that is killed has a mount namespace of its own. Its end unmounts the file system, which writes to the
+        disk, and leaves neither the loop device nor the disk's server behind."""
+        program = ("import subprocess\n"
+                   "from spillway import filesystem, resources\n"
+                   "from spillway.timed_disk import Timing\n"
+                   "resources.keep_mounts_private()\n"
+                   "with filesystem.mounted('ext4', '400M', '/dev/shm', timing=Timing(latency_ms=1)) as place:\n"
+                   "    (place / 'file').write_text('x')\n"
+                   "    print(place.parent, flush=True)\n"
+                   "    subprocess.run(['findmnt', '--noheadings', '--output', 'SOURCE', place], check=True)\n"
+                   "    input()\n")  # fmt: skip
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env={"PYTHONPATH": str(REPO / "tools"), "PATH": os.environ["PATH"]}) as tool:  # fmt: skip
+            top, loop = (tool.stdout.readline().strip() for _ in range(2))
+            tool.kill()
+        if not top:
+            self.skipTest("this machine mounts no timed disk")
+        self.addCleanup(resources.remove_folder, Path(top))
+        backing = Path("/sys/block") / Path(loop).name / "loop"
+        deadline = time.monotonic() + 20
+        while backing.exists():
+            self.assertLess(time.monotonic(), deadline, f"{loop} is in use")
+            time.sleep(0.1)
 
     def test_too_large(self):
         try:

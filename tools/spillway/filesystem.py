@@ -87,6 +87,8 @@ def mounted(kind, size, folder, *options, timing=None):
         command(*make, device)
         mount.mkdir()
         command("mount", "-o", mount_options, device, mount)
+        # Only marks it: the kernel detaches it when it is unmounted, also if this process is killed.
+        command("losetup", "--detach", device)
         yield stack.enter_context(directfs(own, mount)) if kind == DIRECTFS else mount
         # What is on a server's disk is unmounted before the server ends.
         release_mounts(own, UNMOUNT_SECONDS)

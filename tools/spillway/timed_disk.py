@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import re
 
-from spillway.common import BUILD, Failure
+from spillway.common import BUILD, Failure, Skip
 
 PROGRAM = BUILD / "super/policy/bench/disk/timed_disk"
 # Where filesystem.mounted() mounts it, beside the file system.
@@ -41,6 +41,8 @@ def timed(place):
     """Let the disk below a file system that is mounted in place take its time while the context lasts. Gives a function
     that returns what it has done: {name: number}; late_mean_us and late_max_us are by how much it was late."""
     control = place.parent / FOLDER / "control"
+    if not control.exists():
+        raise Skip("the timed disk is not mounted")
     control.write_text("on")
     try:
         yield lambda: {name: int(value) for name, value in COUNTER.findall(control.read_text())}

@@ -686,7 +686,7 @@ TEST(AheadFlush, PagesAreFlushedAsFastAsTheyAreMadeDirty) {
               1.0);
 }
 
-TEST(AheadFlush, IoCapacityThatNobodySetDoesNotLimitAMeasuredDevice) {
+TEST(AheadFlush, TheDefaultIoCapacityDoesNotLimitAMeasuredDevice) {
   Flush_settings set = ON;
   set.io_capacity = FLUSH_DEFAULTS.io_capacity;
   set.io_capacity_max = FLUSH_DEFAULTS.io_capacity_max;

@@ -81,7 +81,8 @@ Flush_method method_in_effect() {
 /** @return what decides whether a variable has an effect */
 Flush_switches switches() {
   return {.is_read_only = srv_read_only_mode,
-          .is_ahead = ahead_flushing,
+          .is_ahead = ahead_flushing ||
+                      ahead_flush_stats().trigger == Flush_trigger::DRAIN,
           .is_adaptive = srv_adaptive_flushing,
           .is_native = adaptive_flushing_method ==
                        static_cast<ulong>(Flush_method::NATIVE)};
@@ -343,7 +344,7 @@ class Flush_rounds {
 
   steady_clock::time_point m_next_tick{};
 
-  /** The coordinator has begun its work. */
+  /** The server accepts connections: all variables have been set. */
   bool m_has_started{false};
 
   /** innodb_ahead_flushing in the last sample. When it was switched OFF; the
@@ -547,7 +548,7 @@ void Flush_rounds::reset() {
 
 bool Flush_rounds::wait(steady_clock::time_point loop_start, int64_t sig_count,
                         ulint *ret_sleep) {
-  if (!std::exchange(m_has_started, true)) {
+  if (mysqld_server_started && !std::exchange(m_has_started, true)) {
     warn_at_start();
   }
   const auto until = loop_start + std::chrono::seconds{1};
@@ -732,13 +733,18 @@ Ahead_flush_stats Flush_rounds::stats() const {
 }  // namespace
 
 void flush_variable_set(THD *thd, Flush_variable variable) {
+  if (!mysqld_server_started) {
+    /* Variables that persist are set one after the other. */
+    return;
+  }
   const char *const reason = no_effect_reason(variable);
   if (reason != nullptr) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
                         "%s has no effect %s.", flush_variable_name(variable),
                         reason);
   }
-  if (variable == Flush_variable::AHEAD_FLUSHING_DIRTY_PCT &&
+  if (reason == nullptr &&
+      variable == Flush_variable::AHEAD_FLUSHING_DIRTY_PCT &&
       ahead_flushing_dirty_pct > srv_max_buf_pool_modified_pct) {
     push_warning(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
                  DIRTY_PCT_ABOVE);

@@ -43,8 +43,8 @@ extern unsigned long adaptive_flushing_method;
 /** innodb_ahead_flushing_device: a Flush_device. */
 extern unsigned long ahead_flushing_device;
 
-/** Warn a session that has set a variable where the value has no effect, or
-not the one that its name promises.
+/** Warn a session that has set a variable to a value that has no effect, or to
+a dirty-page threshold that flushing begins above.
 @param[in]  thd       the session
 @param[in]  variable  the variable, which has its new value */
 void flush_variable_set(THD *thd, Flush_variable variable);

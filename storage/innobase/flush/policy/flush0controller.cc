@@ -127,19 +127,26 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
                                 const Flush_sample &sample,
                                 Flush_decision *decision) {
   const Threshold_excess excess = threshold_excess(settings, sample);
-  const double io_capacity_max = settings.is_io_capacity_default &&
-                                         settings.is_limited_by_device &&
-                                         excess.age > 0.0
-                                     ? FLUSH_IO_CAPACITY_MAX_PER_S
-                                     : settings.io_capacity_max;
+  const double io_capacity_max_above =
+      settings.is_io_capacity_default && settings.is_limited_by_device
+          ? FLUSH_IO_CAPACITY_MAX_PER_S
+          : settings.io_capacity_max;
+  const double io_capacity_max =
+      excess.age > 0.0 ? io_capacity_max_above : settings.io_capacity_max;
   const double measured = std::min(sample.device_per_s, io_capacity_max);
   const double capacity =
       settings.is_limited_by_device ? measured : settings.io_capacity_max;
   /* The LRU rate includes freed frames of compressed pages, which are not
   written. */
-  const double limit =
-      std::max(capacity - std::min(m_lru_per_s, m_written_per_s),
-               capacity * FLUSH_LIMIT_FRACTION_MIN);
+  const auto less_lru = [this](double per_s) {
+    return std::max(per_s - std::min(m_lru_per_s, m_written_per_s),
+                    per_s * FLUSH_LIMIT_FRACTION_MIN);
+  };
+  const double limit = less_lru(capacity);
+  const double limit_above =
+      less_lru(settings.is_limited_by_device
+                   ? std::min(sample.device_per_s, io_capacity_max_above)
+                   : settings.io_capacity_max);
   /* Rates relative to innodb_io_capacity are scaled down to a lower capacity.
   The rate of adaptive flushing is not scaled to the initial estimate, so that
   it is not too late; the other rules have time. */
@@ -191,7 +198,7 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
     Source: simulation of a volume of 1,500 I/Os/s and an empty redo log of
     256M: the worst 20 s after the threshold have 0.81 of the steady
     transactions, instead of 0.49. */
-    if (to_follow > limit && follow_age > 0.0) {
+    if (to_follow > limit_above && follow_age > 0.0) {
       const bool is_known =
           sample.is_device_seen || !settings.is_limited_by_device;
       raise(is_known ? limit * oldest_page_age(sample) / follow_age : limit,

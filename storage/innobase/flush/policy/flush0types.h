@@ -177,8 +177,8 @@ struct Flush_settings {
   double io_capacity{10e3};
   double io_capacity_max{20e3};
 
-  /** Nobody has set these two: above the age threshold they do not limit a
-  device whose capacity is measured, as they do not limit sync flushing. */
+  /** These two have their defaults: above the age threshold they do not limit a
+  device whose capacity is measured. */
   bool is_io_capacity_default{false};
 
   /** innodb_ahead_flushing_interval_ms: seconds between two rounds. The
