@@ -68,6 +68,10 @@ aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 drop-bench: server ## time of DROP TABLE of 8 GiB, grown by inserts and preallocated
 	@tools/drop_bench.py
 
+ablation: ## take out each rule of ahead flushing, one at a time: a unit test has to fail; half an hour
+	@tools/install-packages build test
+	@tools/ablation.py
+
 flush-simulation: ## ahead flushing on simulated devices: figures and a plot
 	@tools/install-packages build test
 	@tools/build.py policy flush_simulate

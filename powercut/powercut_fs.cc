@@ -73,7 +73,8 @@ W3, it replaces them, because it was completed last. */
 #include <memory>
 #include <string>
 
-#include "survivors.h"
+#include "powercut/leave_mounts.h"
+#include "powercut/survivors.h"
 
 namespace {
 
@@ -127,6 +128,7 @@ struct Settings {
   unsigned long atomic_bytes{0};
   char *plain{nullptr};
   int write_through{0};
+  char *mountpoint{nullptr};
 } settings;
 
 /** Alignment of direct I/O, in file and memory. */
@@ -712,6 +714,11 @@ void *fs_init(struct fuse_conn_info *, struct fuse_config *config) {
   /* A file that is removed while open keeps its data but has no name. */
   config->hard_remove = 1;
   config->nullpath_ok = 1;
+  if (!leave_mounts(settings.mountpoint)) {
+    fprintf(stderr, "powercut_fs: error: a mount namespace of its own: %s\n",
+            strerror(errno));
+    exit(1);
+  }
   return nullptr;
 }
 
@@ -862,6 +869,7 @@ int main(int argc, char *argv[]) {
             pending().c_str());
     return 1;
   }
+  settings.mountpoint = realpath(arguments.argv[arguments.argc - 1], nullptr);
   umask(0);
   fuse_opt_add_arg(&arguments, "-s");
   fuse_opt_add_arg(&arguments, "-f");

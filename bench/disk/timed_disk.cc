@@ -33,9 +33,7 @@ A loop device waits for a flush, and submits nothing meanwhile. */
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,7 +50,8 @@ A loop device waits for a flush, and submits nothing meanwhile. */
 #include <string>
 #include <thread>
 
-#include "disk_timing.h"
+#include "bench/disk/disk_timing.h"
+#include "powercut/leave_mounts.h"
 
 namespace {
 
@@ -404,18 +403,6 @@ void map_image() {
   image = static_cast<char *>(mapped);
 }
 
-/** Leave the mount namespace for a copy of it, without our mount. Otherwise, if
-what started us is killed, we could be the last process of the namespace: our
-end would unmount the file system on the disk, and wait for us to write to it.
-*/
-void leave_mounts(const char *mountpoint) {
-  if (unshare(CLONE_NEWNS) != 0 ||
-      mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      umount2(mountpoint, MNT_DETACH) != 0) {
-    fail(std::string("a mount namespace of its own: ") + std::strerror(errno));
-  }
-}
-
 #define OPTION(name, field) \
   { "--" name "=%s", offsetof(Settings, field), 0 }
 
@@ -471,7 +458,9 @@ int main(int argc, char **argv) {
       fuse_session_mount(session, common.mountpoint) != 0) {
     return 1;
   }
-  leave_mounts(common.mountpoint);
+  if (!leave_mounts(common.mountpoint)) {
+    fail(std::string("a mount namespace of its own: ") + std::strerror(errno));
+  }
   disk.start();
   const int result = fuse_session_loop(session);
   disk.stop();
