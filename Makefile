@@ -1,7 +1,7 @@
 # Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench guest-tests upstream-tests \
-        install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
+        ablation install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
 help: ## this list

@@ -341,9 +341,11 @@ TEST(AheadFlush, RoundsAreMoreOftenWhereTheRedoLogIsSoonFull) {
 /** Ten seconds of samples, with 1,000 pages/s of adaptive flushing.
 @param[in]  settings          the settings
 @param[in]  fsyncs_per_round  fsync() calls of each round
+@param[in]  sync_s            their time
 @return the last five rounds with pages: time and pages */
 std::vector<std::pair<double, uint64_t>> rounds_of(
-    const Flush_settings &settings, uint64_t fsyncs_per_round) {
+    const Flush_settings &settings, uint64_t fsyncs_per_round,
+    double sync_s = 0.0) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 0.0);
   sample.adaptive_per_s = 1000.0;
@@ -355,6 +357,7 @@ std::vector<std::pair<double, uint64_t>> rounds_of(
     if (decision.n_pages != 0) {
       rounds.emplace_back(sample.now_s, decision.n_pages);
       sample.n_fsyncs += fsyncs_per_round;
+      sample.sync_s += sync_s;
     }
     sample.now_s += settings.interval_s;
   }
@@ -384,6 +387,21 @@ TEST(AheadFlush, ARoundWaitsForPagesThatAreWorthItsFsyncs) {
   /* The interval that is set is the minimum. */
   set.interval_s = 1.0;
   EXPECT_EQ(rounds_of(set, 500).back().second, 1000u);
+}
+
+TEST(AheadFlush, ARoundWaitsUntilSyncsTakeAFifthOfTheTime) {
+  /* 9 fsync() are worth 45 pages, which are less than those of 0.1 s. */
+  for (const auto &[sync_s, interval_s] : {std::pair{0.0, 0.1},
+                                           {0.02, 0.1},
+                                           {0.06, 0.3},
+                                           /* Half a second at most. */
+                                           {0.2, 0.5}}) {
+    const auto rounds = rounds_of(ON, 9, sync_s);
+    for (size_t i = 1; i < rounds.size(); ++i) {
+      EXPECT_NEAR(rounds[i].first - rounds[i - 1].first, interval_s, 1e-6)
+          << sync_s;
+    }
+  }
 }
 
 /* 150 ms of fixed time: a batch each 0.5 s. The redo log is soon full, and

@@ -87,8 +87,15 @@ inline std::vector<Sim_scenario> sim_scenarios() {
   };
   add("fsync of 5 to 30 ms, sata-ssd", setup, 300, 2650.0, 0.8);
 
+  /* A consumer SSD that flushes its cache for 10 ms. */
+  setup = sim_volume(SIM_SATA, hot_and_cold);
+  setup.fsync_s = 0.01;
+  add("fsync of 10 ms in which nothing is written, sata-ssd", setup, 300,
+      1680.0, 0.8);
+
   /* One batch in 20 takes a second, in which a third of the redo log is filled:
   no limit that is based on the batches before can be low enough. */
+  setup = sim_volume(SIM_SATA, hot_and_cold);
   setup.batch_s = [](double now_s) {
     return sim_random(static_cast<uint64_t>(now_s * 1e3)) < 0.05 ? 1.0 : 0.005;
   };

@@ -113,6 +113,11 @@ struct Sim_setup {
   /** Additional I/Os of a flush-list batch: an fsync() of the doublewrite file
   and of each file that it has written to. */
   double batch_ios{9.0};
+
+  /** Time of an fsync(), of data files and of the redo log, beside that of an
+  I/O: seconds. The device writes nothing meanwhile. */
+  double fsync_s{0.0};
+
   /** There are rounds if it is on, or the method is not native. */
   Flush_settings settings{.is_on = true};
   Flush_device flush_device{Flush_device::LATENCY};
@@ -357,7 +362,8 @@ class Flush_simulation {
     return (m_batch_left_s > 0.0
                 ? m_lru_in_flight * page_cost_s()
                 : m_in_flight * page_cost_s() + m_batch_due_s) +
-           m_setup.device.latency_s + 1.0 / m_setup.device.iops;
+           m_setup.device.latency_s + 1.0 / m_setup.device.iops +
+           m_setup.fsync_s;
   }
 
   void tick(Sim_second *second) {
@@ -544,7 +550,7 @@ class Flush_simulation {
     double left_s = time_s;
     /* Group commit: transactions that commit meanwhile share a redo write. */
     const double n_redo_writes = std::min(done, TICK_S / commit_s());
-    left_s -= n_redo_writes / m_setup.device.iops +
+    left_s -= n_redo_writes * (1.0 / m_setup.device.iops + m_setup.fsync_s) +
               (m_lsn - std::exchange(m_written_lsn, m_lsn)) /
                   m_setup.device.bytes_per_s;
     m_n_ios += n_redo_writes + m_n_reads;
@@ -656,7 +662,10 @@ class Flush_simulation {
     if (n > 0.0) {
       m_batch.begin_s = m_now_s;
       m_batch_left_s = m_setup.batch_s ? m_setup.batch_s(m_now_s) : 0.0;
-      m_batch_due_s += m_setup.batch_ios / m_setup.device.iops;
+      const double sync_s =
+          m_setup.batch_ios * (1.0 / m_setup.device.iops + m_setup.fsync_s);
+      m_batch_due_s += sync_s;
+      m_sync_s += sync_s;
       m_n_ios += m_setup.batch_ios;
       m_n_fsyncs += m_setup.batch_ios;
     }
@@ -735,7 +744,8 @@ class Flush_simulation {
         .n_written = static_cast<uint64_t>(m_n_retired),
         .n_lru_flushed = static_cast<uint64_t>(m_n_lru),
         .charged_bytes = static_cast<uint64_t>(m_charged_bytes),
-        .n_fsyncs = static_cast<uint64_t>(m_n_fsyncs)};
+        .n_fsyncs = static_cast<uint64_t>(m_n_fsyncs),
+        .sync_s = m_sync_s};
   }
 
   void decide() {
@@ -873,6 +883,7 @@ class Flush_simulation {
   double m_busy_s{0.0};
   double m_n_ios{0.0};
   double m_n_fsyncs{0.0};
+  double m_sync_s{0.0};
 };
 
 }  // namespace spw

@@ -38,6 +38,7 @@ only caller, unless a function says something else. */
 #include "mysqld_error.h"
 #include "os0event.h"
 #include "redo/redo0state.h"
+#include "sql/mysqld.h"
 #include "sql/sql_error.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"
@@ -233,6 +234,9 @@ uint64_t fsyncs_of_data() {
 /** When the writes of a flush-list batch ended last: seconds of the steady
 clock. Written once for each batch. */
 std::atomic<double> s_list_written_s{0.0};
+
+/** Time of the syncs of data files after doublewrite batches: nanoseconds. */
+std::atomic<int64_t> s_data_sync_ns{0};
 
 /** The flush rounds of the page cleaners' coordinator. The public functions
 are those of flush/hook.h, and stats(). */
@@ -431,6 +435,8 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.util_per_s = m_state.util.extra_per_s();
   sample.n_written = pages_written();
   sample.n_fsyncs = fsyncs_of_data();
+  sample.sync_s = 1e-9 * static_cast<double>(
+                             s_data_sync_ns.load(std::memory_order_relaxed));
   sample.is_writing = is_sync || is_writing();
   const auto gap_start = std::exchange(m_gap_start, {});
   const Gap_cause gap_cause = std::exchange(m_gap_cause, Gap_cause::NONE);
@@ -787,6 +793,15 @@ void flush_page_written(buf_flush_t type, ulint n_left) {
     s_list_written_s.store(seconds_of(steady_clock::now()),
                            std::memory_order_relaxed);
   }
+}
+
+steady_clock::time_point data_sync_begins() { return steady_clock::now(); }
+
+void data_sync_ends(steady_clock::time_point begin) {
+  s_data_sync_ns.fetch_add(
+      duration_cast<std::chrono::nanoseconds>(steady_clock::now() - begin)
+          .count(),
+      std::memory_order_relaxed);
 }
 
 void flush_requested_by_purge() { s_rounds.request_by_purge(); }

@@ -137,6 +137,14 @@ buf_pool->flush_state_mutex.
 @param[in]  n_left  pages of the batch that are still being written */
 void flush_page_written(buf_flush_t type, ulint n_left);
 
+/** The data files are synced after a doublewrite batch. Any thread.
+@return the time now, for data_sync_ends() */
+std::chrono::steady_clock::time_point data_sync_begins();
+
+/** The data files are synced.
+@param[in]  begin  what data_sync_begins() has returned */
+void data_sync_ends(std::chrono::steady_clock::time_point begin);
+
 /** Request flushing, if innodb_ahead_flushing is ON and a threshold is
 exceeded. Called by the purge coordinator after a batch, without a latch. */
 void flush_requested_by_purge();

@@ -62,7 +62,7 @@ Flush_decision Ahead_flush::decide(const Flush_settings &settings,
   m_page_remainder = pages - static_cast<double>(decision.n_pages);
   m_accrued_s = 0.0;
   if (decision.n_pages != 0) {
-    count_fsyncs(sample);
+    count_syncs(sample);
   }
   return decision;
 }
@@ -105,22 +105,26 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
   m_charged_bytes = sample.charged_bytes;
 }
 
-void Ahead_flush::count_fsyncs(const Flush_sample &sample) {
+void Ahead_flush::count_syncs(const Flush_sample &sample) {
   const double passed_s = sample.now_s - m_round_s;
   if (m_round_s != 0.0 && passed_s > 0.0) {
+    const double weight = weight_of(passed_s, FLUSH_RATE_WINDOW_S);
     m_round_fsyncs +=
-        weight_of(passed_s, FLUSH_RATE_WINDOW_S) *
-        (counter_growth(m_n_fsyncs, sample.n_fsyncs) - m_round_fsyncs);
+        weight * (counter_growth(m_n_fsyncs, sample.n_fsyncs) - m_round_fsyncs);
+    m_round_sync_s += weight * (sample.sync_s - m_sync_s - m_round_sync_s);
   }
   m_round_s = sample.now_s;
   m_n_fsyncs = sample.n_fsyncs;
+  m_sync_s = sample.sync_s;
 }
 
 double Ahead_flush::coalesce_s(double per_s) const {
-  return m_round_fsyncs == 0.0 || per_s <= 0.0
+  return per_s <= 0.0
              ? 0.0
-             : std::min(FLUSH_COALESCE_MAX_S,
-                        FLUSH_PAGES_PER_FSYNC_MIN * m_round_fsyncs / per_s);
+             : std::min(
+                   FLUSH_COALESCE_MAX_S,
+                   std::max(FLUSH_PAGES_PER_FSYNC_MIN * m_round_fsyncs / per_s,
+                            m_round_sync_s / FLUSH_SYNC_FRACTION_MAX));
 }
 
 double Ahead_flush::pages_per_s(const Flush_settings &settings,

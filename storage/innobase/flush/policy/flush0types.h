@@ -267,6 +267,10 @@ struct Flush_sample {
   /** fsync() calls since the server started, except on the redo log. */
   uint64_t n_fsyncs{0};
 
+  /** Time of the syncs of data files after doublewrite batches since then, each
+  with all files: seconds. */
+  double sync_s{0.0};
+
   /** Pages of the last round are still being written. InnoDB has at most one
   batch for each flush list at a time. */
   bool is_writing{false};
