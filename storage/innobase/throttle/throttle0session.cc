@@ -104,6 +104,10 @@ struct Thread_redo {
   /** When the session need not wait any more for what it was charged, by
   innodb_ahead_flushing_max_delay_us: nanoseconds. */
   int64_t deadline_ns{0};
+
+  /** When a delay found last that the client is there: nanoseconds. A statement
+  can have many delays that are shorter than CONNECTION_CHECK_NS. */
+  int64_t connected_ns{0};
 };
 thread_local Thread_redo t_redo;
 
@@ -267,7 +271,6 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
                         Is_over is_over) {
   const int64_t until =
       std::min(t_redo.deadline_ns, start + THROTTLE_SLEEP_MAX_NS);
-  int64_t checked = start;
   mysql_cond_t self;
   mysql_cond_init(0, &self);
   Shared_queue &shared = shared_queue();
@@ -299,8 +302,8 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
                                       : throttle_max_left(bytes - left));
       break;
     }
-    if (now - checked >= CONNECTION_CHECK_NS) {
-      checked = now;
+    if (now - t_redo.connected_ns >= CONNECTION_CHECK_NS) {
+      t_redo.connected_ns = now;
       /* It can write to the connection. */
       mysql_mutex_unlock(&shared.mutex);
       if (!thd->is_connected()) {
