@@ -82,8 +82,7 @@ Flush_method method_in_effect() {
 /** @return what decides whether a variable has an effect */
 Flush_switches switches() {
   return {.is_read_only = srv_read_only_mode,
-          .is_ahead = ahead_flushing ||
-                      ahead_flush_stats().trigger == Flush_trigger::DRAIN,
+          .is_ahead = ahead_flushing,
           .is_adaptive = srv_adaptive_flushing,
           .is_native = adaptive_flushing_method ==
                        static_cast<ulong>(Flush_method::NATIVE)};
