@@ -47,9 +47,10 @@ from spillway.common import BUILD, REPO, Failure, Skip, child, main, take_signal
 LOGS = BUILD / "test-logs"
 TOOLS = REPO / "tools"
 VENV = BUILD / "venv"
-RUFF = "ruff==0.14.5"
+PYTHON_LINTERS = {"ruff": "0.14.5", "pylint": "4.1.4"}
+# What ruff, which reads each file alone, cannot see: names that another module or class lost.
+PYLINT_CHECKS = "no-member,no-name-in-module,unexpected-keyword-arg,too-many-function-args"
 CLANG_FORMAT = "clang-format-15"
-
 
 # CI has to end within 80 minutes with a cold compiler cache. The debug build begins only within this time after the
 # start: the release build then came from the cache.
@@ -130,16 +131,20 @@ def is_shell(path):
 
 
 def lint_python():
-    ruff = VENV / "bin/ruff"
-    if not ruff.exists():
+    if not all((VENV / "bin" / name).exists() for name in PYTHON_LINTERS):
+        wanted = [f"{name}=={version}" for name, version in PYTHON_LINTERS.items()]
         shutil.rmtree(VENV, ignore_errors=True)
         try:
             run_logged("lint-venv", sys.executable, "-m", "venv", VENV)
-            run_logged("lint-venv", VENV / "bin/pip", "install", "--quiet", RUFF)
+            run_logged("lint-venv", VENV / "bin/pip", "install", "--quiet", *wanted)
         except Failure as failure:
             shutil.rmtree(VENV, ignore_errors=True)
-            raise Skip(f"{RUFF} cannot be installed here: {str(failure).splitlines()[-1]}") from failure
-    run_logged("lint-python", ruff, "check", "--no-cache", *tracked("*.py"))
+            raise Skip(f"{' and '.join(wanted)} cannot be installed here: {str(failure).splitlines()[-1]}") from failure
+    sources = tracked("*.py")
+    run_logged("lint-python", VENV / "bin/ruff", "check", "--no-cache", *sources)
+    pylint = [VENV / "bin/pylint", "--jobs=0", "--score=no", "--persistent=no", "--disable=all"]
+    # tools/ is where our package is.
+    run_logged("lint-names", *pylint, f"--enable={PYLINT_CHECKS}", *sources, PYTHONPATH=str(TOOLS))
 
 
 def lint_format():

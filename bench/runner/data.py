@@ -13,6 +13,8 @@ from spillway.filesystem import command
 from spillway.instance import DATABASE, INITIAL_OPTIONS, Instance
 from spillway.sysbench import SYSBENCH_SCRIPTS, run_sysbench, sysbench_command
 
+from .plan import Workload
+
 # Data directories and running servers are below this folder. The benchmark measures the disk that it is on.
 BENCH = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_BENCH") or BUILD / "bench")))
 LOADED = BENCH / "loaded"
@@ -30,7 +32,7 @@ KEPT_REDO_BYTES = 64 << 20
 class Loaded:
     """A loaded data directory, described by what it is made from."""
 
-    workload: object
+    workload: Workload
     family: str
     options: tuple
 

@@ -33,7 +33,7 @@ from spillway.sysbench import run_sysbench, sysbench_command
 
 from . import data, figures, result
 from .load import MEASURED, Load
-from .plan import check_arrivals
+from .plan import Device, Server, Workload, check_arrivals
 from .sampler import Sampler, redo_generated
 
 WORK = data.BENCH / "work"
@@ -58,10 +58,10 @@ MONITORS = ("log_on_file_space_waits", "log_writer_on_file_space_waits", "buffer
 class Run:
     """One server under one workload on one device, in one repetition."""
 
-    device: object
-    workload: object
+    device: Device
+    workload: Workload
     repetition: int
-    server: object
+    server: Server
 
     @property
     def name(self):

@@ -16,6 +16,8 @@ NO_MEANS = "the storage does not write 16 KiB atomically"
 
 
 class Guest(test_atomic_writes.Servers):
+    DISK = None  # The device of a subclass that formats one.
+
     def mount(self, *what):
         """Mount in a folder whose path is short enough for a socket."""
         folder = self.enterContext(tempfile.TemporaryDirectory())
