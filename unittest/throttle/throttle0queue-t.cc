@@ -177,32 +177,74 @@ TEST(ThrottleQueue, ALimitOfNothingServesNobody) {
   EXPECT_GT(queue.remaining_s(1), 1e9);
 }
 
-TEST(ThrottleQueue, WhoLeavesLeavesNothingBehind) {
+TEST(ThrottleQueue, ASessionThatIsForgivenLeavesNothingBehind) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 1e6);
   queue.charge(0, 2, 2000.0);
-  queue.cut(1, 0.0);
-  EXPECT_FALSE(queue.is_waiting(1));
-  queue.advance(2 * MS);
-  EXPECT_FALSE(queue.is_waiting(2));
-  queue.cut(2, 0.0);
-}
-
-TEST(ThrottleQueue, APartIsForgiven) {
-  Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 1e6);
   EXPECT_EQ(queue.bytes_of(1), 1e6);
-  queue.cut(1, 10e3);
-  EXPECT_EQ(queue.bytes_of(1), 10e3);
-  queue.cut(1, 20e3);
-  EXPECT_EQ(queue.bytes_of(1), 10e3);
-  /* Less than a piece of 4,096 bytes. */
-  queue.cut(1, 1.0);
-  EXPECT_EQ(queue.bytes_of(1), 4096.0);
-  EXPECT_DOUBLE_EQ(queue.remaining_s(1), 4.096e-3);
-  queue.advance(5 * MS);
+  queue.forgive(1);
   EXPECT_FALSE(queue.is_waiting(1));
   EXPECT_EQ(queue.bytes_of(1), 0.0);
+  /* Session 2's 2,000 bytes take 2 ms, as nothing else is served. */
+  queue.advance(2 * MS);
+  EXPECT_FALSE(queue.is_waiting(2));
+  queue.forgive(2);
+}
+
+TEST(ThrottleQueue, ADeadlineIsKeptWhileASessionWaits) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  queue.charge(0, 1, 1000.0);
+  queue.set_deadline(1, 7 * MS);
+  EXPECT_EQ(queue.deadline_ns(1), 7 * MS);
+  queue.advance(1 * MS);
+  EXPECT_EQ(queue.deadline_ns(1), 0);
+  queue.set_deadline(1, 7 * MS);
+  EXPECT_EQ(queue.deadline_ns(1), 0);
+}
+
+TEST(ThrottleQueue, ASessionSucceedsTheFirstOfItsAccountThatHasEnded) {
+  constexpr size_t ACCOUNT = 7;
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  for (const uint64_t id : {1, 2, 3}) {
+    queue.charge(0, id, 10e3);
+  }
+  queue.charge(0, 4, 100.0);
+  for (const uint64_t id : {4, 2, 1}) {
+    queue.end(ACCOUNT, id);
+  }
+  queue.end(ACCOUNT + 1, 3);
+  /* The first piece of each of the three, 4,096 bytes, and session 4's 100
+  bytes: 12,388 us. Session 4 has waited. */
+  queue.advance(13 * MS);
+  queue.succeed(ACCOUNT, 11);
+  queue.succeed(ACCOUNT, 12);
+  queue.succeed(ACCOUNT, 13);
+  EXPECT_EQ(queue.bytes_of(11), 10e3 - 4096.0);
+  EXPECT_EQ(queue.bytes_of(12), 10e3 - 4096.0);
+  EXPECT_FALSE(queue.is_waiting(13));
+  for (const uint64_t id : {1, 2, 4}) {
+    EXPECT_FALSE(queue.is_waiting(id));
+  }
+  EXPECT_TRUE(queue.is_waiting(3));
+  /* Three sessions with 5,904 bytes each: 17,712 us. */
+  queue.advance(31 * MS);
+  EXPECT_FALSE(queue.is_waiting(11));
+  EXPECT_FALSE(queue.is_waiting(12));
+  EXPECT_FALSE(queue.is_waiting(3));
+}
+
+TEST(ThrottleQueue, NobodySucceedsASessionThatHasWaited) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  queue.charge(0, 1, 100.0);
+  queue.advance(1 * MS);
+  queue.end(0, 1);
+  queue.succeed(0, 11);
+  EXPECT_FALSE(queue.is_waiting(11));
+  queue.charge(1 * MS, 2, 100.0);
+  queue.end(0, 2);
+  queue.set_rate(1 * MS, THROTTLE_UNLIMITED);
+  queue.succeed(0, 12);
+  EXPECT_FALSE(queue.is_waiting(12));
 }
 
 TEST(ThrottleQueue, AClockThatIsLateChangesNothing) {

@@ -389,7 +389,6 @@ class Flush_rounds {
   std::atomic<Flush_limit> m_limit{Flush_limit::NONE};
   std::atomic<double> m_measured_per_s{0.0};
   std::atomic<uint64_t> m_oldest_page_age{0};
-  std::atomic<double> m_redo_limit_per_s{FLUSH_UNLIMITED};
 };
 
 Flush_rounds s_rounds;
@@ -465,7 +464,6 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   m_next_tick = now + duration_cast<steady_clock::duration>(
                           duration<double>(decision.next_tick_s));
   throttle_set_limit(decision.session_redo_bytes_per_s);
-  m_redo_limit_per_s = decision.redo_bytes_per_s;
   m_trigger = decision.trigger;
   m_limit = decision.limit;
   m_oldest_page_age = static_cast<uint64_t>(oldest_page_age(sample));
@@ -545,7 +543,6 @@ void Flush_rounds::reset() {
   m_capacity.pause();
   m_purge_per_s = 0;
   throttle_set_limit(FLUSH_UNLIMITED);
-  m_redo_limit_per_s = FLUSH_UNLIMITED;
   m_trigger = Flush_trigger::OFF;
   m_limit = Flush_limit::NONE;
   m_oldest_page_age = 0;
@@ -705,7 +702,7 @@ void Flush_rounds::request_by_purge() {
 }
 
 Ahead_flush_stats Flush_rounds::stats() const {
-  const double redo_per_s = m_redo_limit_per_s;
+  const double redo_per_s = throttle_limit();
   const Throttle_stats throttle = throttle_stats();
   const Throttle_state state =
       ahead_flushing_max_delay_us == 0 ||

@@ -34,6 +34,11 @@ whole tables. The caller holds no latch.
 @param[in]  table  the table */
 void throttle_statement(const trx_t *trx, const dict_table_t *table);
 
+/** A statement has ended its use of tables: charge the session for its redo
+without a delay, so that the time until its next statement counts.
+@param[in]  thd  the session */
+void throttle_statement_ended(const THD *thd);
+
 /** Delay the insert, update or delete of a row for a user, if the transaction
 has generated much redo. Not delayed: a transaction that holds an AUTO-INC lock.
 The caller holds no latch.
@@ -42,7 +47,8 @@ The caller holds no latch.
 void throttle_row_change(trx_t *trx, const dict_table_t *table);
 
 /** The session of this thread ends: charge it for what it was not charged yet.
-All ended sessions together wait in the queue as one session.
+The next session of its account that begins waits for what this one has not
+waited for.
 @param[in]  thd  the session. Nothing is done if it ends an attachable
                  transaction only */
 void throttle_session_ended(const THD *thd);

@@ -22,6 +22,8 @@ do page splits and rollbacks. */
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -32,6 +34,8 @@ do page splits and rollbacks. */
 #include "redo/redo0state.h"
 #include "sql/current_thd.h"
 #include "sql/mysqld.h"
+#include "sql/protocol_classic.h"
+#include "sql/rpl_group_replication.h"
 #include "sql/sql_class.h"
 #include "srv0conc.h"
 #include "throttle/hook.h"
@@ -88,8 +92,8 @@ struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
   std::atomic<uint64_t> n_waiting{0};
 } s_stats;
 
-/** Redo that the session of a thread has generated and was charged: bytes of
-LSN. */
+/** Redo that a thread has generated, and that its sessions were charged: bytes
+of LSN. */
 struct Thread_redo {
   uint64_t generated{0};
   uint64_t charged{0};
@@ -97,13 +101,9 @@ struct Thread_redo {
   /** s_limit.n_begun when the thread was last charged. */
   uint64_t n_begun{0};
 
-  /** Identifies the session in the queue; THROTTLE_ENDED before the first
-  charge. */
-  uint64_t id{THROTTLE_ENDED};
-
-  /** When the session need not wait any more for what it was charged, by
-  innodb_ahead_flushing_max_delay_us: nanoseconds. */
-  int64_t deadline_ns{0};
+  /** The session whose statement the thread executed last: THD::thread_id(). A
+  thread of a thread pool executes statements of several sessions. */
+  uint64_t session{THROTTLE_NO_ID};
 
   /** When a delay found last that the client is there: nanoseconds. A statement
   can have many delays that are shorter than CONNECTION_CHECK_NS. */
@@ -123,11 +123,21 @@ struct Shared_queue {
   @param[in]  now  the current time: nanoseconds */
   void wake(int64_t now);
 
+  /** Charge a session. The caller holds the mutex.
+  @param[in]  now    the current time: nanoseconds
+  @param[in]  id     the session
+  @param[in]  bytes  bytes of redo; 0 lets time pass only */
+  void charge(int64_t now, uint64_t id, uint64_t bytes);
+
+  /** The caller of wake() in a delay stops to wait, or waits for something
+  else. Another session takes over. The caller holds the mutex.
+  @param[in]  self  the condition of the session */
+  void leave(const mysql_cond_t *self);
+
   mysql_mutex_t mutex;
   Throttle_queue queue;
   std::unordered_map<uint64_t, mysql_cond_t *> waiters;
   const mysql_cond_t *leader{nullptr};
-  uint64_t last_id{0};
 };
 
 /** Made by the first caller, as mutexes need the server's start. */
@@ -213,7 +223,7 @@ THD *throttled_session(const dict_table_t *table) {
 without a limit is not charged.
 @return whether there is a limit */
 bool is_limited() {
-  if (s_limit.bytes_per_s.load(std::memory_order_relaxed) ==
+  if (s_limit.bytes_per_s.load(std::memory_order_acquire) ==
       THROTTLE_UNLIMITED) {
     t_redo.charged = t_redo.generated;
     return false;
@@ -225,52 +235,66 @@ bool is_limited() {
   return true;
 }
 
-/** @return redo of this thread to charge: bytes */
-uint64_t take_uncharged() {
-  return t_redo.generated - std::exchange(t_redo.charged, t_redo.generated);
-}
-
 /** @param[in]  bytes  bytes of redo that a session was charged
-@return max time of its delay: nanoseconds */
-int64_t max_delay_ns(double bytes) {
-  constexpr double MAX_S = 1e9;
+@return max time that it waits for them: nanoseconds */
+int64_t max_wait_ns(double bytes) {
   return static_cast<int64_t>(
-      1e9 * std::min(MAX_S,
-                     throttle_max_delay_s(ahead_flushing_max_delay_us, bytes)));
+      std::min(static_cast<double>(THROTTLE_WAIT_MAX_NS),
+               1e9 * throttle_max_delay_s(ahead_flushing_max_delay_us, bytes)));
 }
 
-/** Charge this thread for the redo that it has generated.
-@param[in]  now  the current time
-@return whether it has to wait */
-bool charge(int64_t now) {
-  const uint64_t bytes = take_uncharged();
-  if (bytes == 0 || max_delay_ns(static_cast<double>(bytes)) < SLEEP_MIN_NS) {
-    return false;
-  }
-  s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  Shared_queue &shared = shared_queue();
-  mysql_mutex_lock(&shared.mutex);
-  if (t_redo.id == THROTTLE_ENDED) {
-    t_redo.id = ++shared.last_id;
-  }
-  shared.queue.set_rate(now, limit_at(now));
-  shared.queue.charge(now, t_redo.id, static_cast<double>(bytes));
-  t_redo.deadline_ns = now + max_delay_ns(shared.queue.bytes_of(t_redo.id));
-  const double remaining_s = shared.queue.remaining_s(t_redo.id);
-  mysql_mutex_unlock(&shared.mutex);
-  return 1e9 * remaining_s >= THROTTLE_GROUP_NS;
+/** @return redo of this thread to charge: bytes; 0 if a delay would be too
+short */
+uint64_t take_uncharged() {
+  const uint64_t bytes =
+      t_redo.generated - std::exchange(t_redo.charged, t_redo.generated);
+  return max_wait_ns(static_cast<double>(bytes)) < SLEEP_MIN_NS ? 0 : bytes;
 }
 
-/** Wait until the charges of this thread are served.
-@param[in]  thd       the session
-@param[in]  start     the current time
-@param[in]  check_ns  time between two calls of is_over
-@param[in]  is_over   whether there is another reason to continue */
-template <typename Is_over>
-void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
-                        Is_over is_over) {
-  const int64_t until =
-      std::min(t_redo.deadline_ns, start + THROTTLE_SLEEP_MAX_NS);
+void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
+  queue.set_rate(now, limit_at(now));
+  if (bytes != 0) {
+    s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    queue.charge(now, id, static_cast<double>(bytes));
+    queue.set_deadline(id, now + max_wait_ns(queue.bytes_of(id)));
+  }
+}
+
+void Shared_queue::leave(const mysql_cond_t *self) {
+  if (leader == self) {
+    leader = nullptr;
+    if (!waiters.empty()) {
+      mysql_cond_signal(waiters.begin()->second);
+    }
+  }
+}
+
+/** @return identifies the account of the session */
+size_t account_of(const THD *thd) {
+  const Security_context &context = thd->m_main_security_ctx;
+  std::string name{to_string_view(context.priv_user())};
+  name.push_back('\0');
+  name.append(to_string_view(context.priv_host()));
+  return std::hash<std::string>{}(name);
+}
+
+/** @return whether the session has lost its client. Sessions of the X Protocol
+and those without a connection have not: to look at the former can block */
+bool is_client_gone(THD *thd) {
+  return thd->is_classic_protocol() &&
+         thd->get_protocol_classic()->get_vio() != nullptr &&
+         !thd->is_connected();
+}
+
+/** Wait until the charges of the session are served.
+@param[in]  thd     the session
+@param[in]  start   the current time
+@param[in]  locker  its transaction, if that has locked rows; else nullptr */
+void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
+  const uint64_t id = thd->thread_id();
+  const int64_t check_ns = locker != nullptr && is_group_replication_running()
+                               ? PRIORITY_CHECK_NS
+                               : CONNECTION_CHECK_NS;
   mysql_cond_t self;
   mysql_cond_init(0, &self);
   Shared_queue &shared = shared_queue();
@@ -280,8 +304,11 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
   thd->enter_cond(&self, &shared.mutex, nullptr, &old_stage, __func__, __FILE__,
                   __LINE__);
   thd->set_proc_info(WAITING);
-  shared.waiters.emplace(t_redo.id, &self);
-  const double bytes = shared.queue.bytes_of(t_redo.id);
+  shared.waiters.emplace(id, &self);
+  const int64_t deadline = shared.queue.deadline_ns(id);
+  const int64_t until =
+      locker == nullptr ? deadline
+                        : std::min(deadline, start + THROTTLE_LOCKED_MAX_NS);
   for (;;) {
     const int64_t now = now_ns();
     if (shared.leader == nullptr) {
@@ -291,25 +318,32 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
     if (is_leader) {
       shared.wake(now);
     }
-    if (!shared.queue.is_waiting(t_redo.id) || thd->is_killed() || is_over() ||
-        connection_events_loop_aborted()) {
+    if (!shared.queue.is_waiting(id) || thd->is_killed() ||
+        connection_events_loop_aborted() ||
+        (locker != nullptr && TrxInInnoDB::is_aborted(locker))) {
       break;
     }
     if (now >= until) {
-      const double left = shared.queue.bytes_of(t_redo.id);
-      shared.queue.cut(t_redo.id, now >= t_redo.deadline_ns
-                                      ? 0.0
-                                      : throttle_max_left(bytes - left));
+      if (now >= deadline) {
+        shared.queue.forgive(id);
+      }
       break;
     }
     if (now - t_redo.connected_ns >= CONNECTION_CHECK_NS) {
       t_redo.connected_ns = now;
-      /* It can write to the connection. */
+      shared.leave(&self);
+      /* Both look at what has mutexes of its own. */
       mysql_mutex_unlock(&shared.mutex);
-      if (!thd->is_connected()) {
+      const bool is_gone = is_client_gone(thd);
+      const bool is_waited_for = now - start >= THROTTLE_LOCKED_MAX_NS &&
+                                 thd->mdl_context.has_locks_waited_for();
+      mysql_mutex_lock(&shared.mutex);
+      if (is_gone) {
         thd->killed = THD::KILL_CONNECTION;
       }
-      mysql_mutex_lock(&shared.mutex);
+      if (is_waited_for) {
+        break;
+      }
       continue;
     }
     timespec wake_up;
@@ -319,13 +353,8 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
                                                   : check_ns));
     (void)mysql_cond_timedwait(&self, &shared.mutex, &wake_up);
   }
-  shared.waiters.erase(t_redo.id);
-  if (shared.leader == &self) {
-    shared.leader = nullptr;
-    if (!shared.waiters.empty()) {
-      mysql_cond_signal(shared.waiters.begin()->second);
-    }
-  }
+  shared.waiters.erase(id);
+  shared.leave(&self);
   mysql_mutex_unlock(&shared.mutex);
   thd->exit_cond(nullptr, __func__, __FILE__, __LINE__);
   thd->set_proc_info(old_stage.m_name);
@@ -333,23 +362,45 @@ void sleep_until_served(THD *thd, int64_t start, int64_t check_ns,
   mysql_cond_destroy(&self);
 }
 
-/** Delay the session until the charges of this thread are served, and count the
-delay.
-@param[in]  thd       the session
-@param[in]  start     the current time
-@param[in]  check_ns  time between two calls of is_over
-@param[in]  is_over   whether there is another reason to continue */
-template <typename Is_over>
-void delay(THD *thd, int64_t start, int64_t check_ns, Is_over is_over) {
+/** Charge the session for the redo that its thread has generated, and delay it
+until its charges are served. Count the delay.
+@param[in]  thd     the session
+@param[in]  is_new  whether it may take the place of a session that has ended
+@param[in]  locker  its transaction, if that has locked rows; else nullptr */
+void charge_and_delay(THD *thd, bool is_new, trx_t *locker) {
+  const uint64_t id = thd->thread_id();
+  const size_t account = is_new ? account_of(thd) : 0;
+  const uint64_t bytes = take_uncharged();
+  const int64_t start = now_ns();
+  Shared_queue &shared = shared_queue();
+  mysql_mutex_lock(&shared.mutex);
+  if (is_new && !shared.queue.is_waiting(id)) {
+    shared.queue.succeed(account, id);
+  }
+  shared.charge(start, id, bytes);
+  const double remaining_s = shared.queue.remaining_s(id);
+  mysql_mutex_unlock(&shared.mutex);
+  if (1e9 * remaining_s < THROTTLE_GROUP_NS) {
+    return;
+  }
+  /* innodb_thread_concurrency: another thread may enter InnoDB meanwhile. */
+  const bool is_inside =
+      locker != nullptr && locker->declared_to_be_inside_innodb;
+  if (is_inside) {
+    srv_conc_force_exit_innodb(locker);
+  }
   s_stats.n_waiting.fetch_add(1, std::memory_order_relaxed);
   /* A thread pool may run other sessions meanwhile. */
   thd_wait_begin(thd, THD_WAIT_SLEEP);
-  sleep_until_served(thd, start, check_ns, is_over);
+  sleep_until_served(thd, start, locker);
   thd_wait_end(thd);
   s_stats.n_waiting.fetch_sub(1, std::memory_order_relaxed);
   s_stats.n_delays.fetch_add(1, std::memory_order_relaxed);
   s_stats.delay_us.fetch_add((now_ns() - start) / 1000,
                              std::memory_order_relaxed);
+  if (is_inside) {
+    srv_conc_force_enter_innodb(locker);
+  }
 }
 
 }  // namespace
@@ -359,14 +410,14 @@ void throttle_set_limit(double bytes_per_s) {
       ahead_flushing_max_delay_us == 0 ? THROTTLE_UNLIMITED : bytes_per_s;
   const int64_t now = now_ns();
   s_limit.decided_ns.store(now, std::memory_order_relaxed);
-  const double old =
-      s_limit.bytes_per_s.exchange(limit, std::memory_order_relaxed);
-  if (old == THROTTLE_UNLIMITED) {
+  if (s_limit.bytes_per_s.load(std::memory_order_relaxed) ==
+      THROTTLE_UNLIMITED) {
     if (limit == THROTTLE_UNLIMITED) {
       return;
     }
     s_limit.n_begun.fetch_add(1, std::memory_order_relaxed);
   }
+  s_limit.bytes_per_s.store(limit, std::memory_order_release);
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
   shared.wake(now);
@@ -381,28 +432,25 @@ Throttle_stats throttle_stats() {
       .n_waiting = s_stats.n_waiting.load(std::memory_order_relaxed)};
 }
 
+double throttle_limit() { return limit_at(now_ns()); }
+
 void throttle_session_ended(const THD *thd) {
   if (thd->is_attachable_transaction_active()) {
     return;
   }
-  if (const uint64_t bytes = is_limited() ? take_uncharged() : 0;
-      bytes != 0 || t_redo.id != THROTTLE_ENDED) {
-    const int64_t now = now_ns();
-    s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    Shared_queue &shared = shared_queue();
-    mysql_mutex_lock(&shared.mutex);
-    const double limit = limit_at(now);
-    shared.queue.set_rate(now, limit);
-    const double left = shared.queue.bytes_of(t_redo.id);
-    shared.queue.cut(t_redo.id, 0.0);
-    if (const double sum = static_cast<double>(bytes) + left;
-        sum > 0.0 && limit != THROTTLE_UNLIMITED) {
-      shared.queue.charge(now, THROTTLE_ENDED, sum);
-      shared.queue.cut(THROTTLE_ENDED, 1e-9 * THROTTLE_SLEEP_MAX_NS * limit);
-    }
-    mysql_mutex_unlock(&shared.mutex);
+  const uint64_t id = thd->thread_id();
+  const uint64_t last = std::exchange(t_redo.session, THROTTLE_NO_ID);
+  if (!is_limited()) {
+    return;
   }
-  t_redo.id = THROTTLE_ENDED;
+  const uint64_t bytes =
+      last == id || last == THROTTLE_NO_ID ? take_uncharged() : 0;
+  const size_t account = account_of(thd);
+  Shared_queue &shared = shared_queue();
+  mysql_mutex_lock(&shared.mutex);
+  shared.charge(now_ns(), id, bytes);
+  shared.queue.end(account, id);
+  mysql_mutex_unlock(&shared.mutex);
 }
 
 void redo_generated(ulint bytes) { t_redo.generated += bytes; }
@@ -425,10 +473,25 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
   if (thd == nullptr || locks_whole_table(thd)) {
     return;
   }
-  const int64_t start = now_ns();
-  if (charge(start)) {
-    delay(thd, start, CONNECTION_CHECK_NS, [] { return false; });
+  const uint64_t id = thd->thread_id();
+  const uint64_t last = std::exchange(t_redo.session, id);
+  if (last != id && last != THROTTLE_NO_ID) {
+    t_redo.charged = t_redo.generated;
   }
+  charge_and_delay(thd, last != id, nullptr);
+}
+
+void throttle_statement_ended(const THD *thd) {
+  if (t_redo.generated == t_redo.charged || !is_limited() ||
+      !is_throttled_thread(thd)) {
+    return;
+  }
+  t_redo.session = thd->thread_id();
+  const uint64_t bytes = take_uncharged();
+  Shared_queue &shared = shared_queue();
+  mysql_mutex_lock(&shared.mutex);
+  shared.charge(now_ns(), thd->thread_id(), bytes);
+  mysql_mutex_unlock(&shared.mutex);
 }
 
 void throttle_row_change(trx_t *trx, const dict_table_t *table) {
@@ -442,20 +505,7 @@ void throttle_row_change(trx_t *trx, const dict_table_t *table) {
   if (thd == nullptr) {
     return;
   }
-  const int64_t start = now_ns();
-  if (!charge(start)) {
-    return;
-  }
-  /* innodb_thread_concurrency: another thread may enter InnoDB meanwhile. */
-  const bool is_inside = trx->declared_to_be_inside_innodb;
-  srv_conc_force_exit_innodb(trx);
-  /* A thread that has to roll back this transaction waits until it leaves
-  InnoDB. */
-  delay(thd, start, PRIORITY_CHECK_NS,
-        [trx] { return TrxInInnoDB::is_aborted(trx); });
-  if (is_inside) {
-    srv_conc_force_enter_innodb(trx);
-  }
+  charge_and_delay(thd, false, trx);
 }
 
 }  // namespace spw

@@ -45,6 +45,10 @@ coordinator.
 @param[in]  bytes_per_s  bytes/s; infinity for no limit */
 void throttle_set_limit(double bytes_per_s);
 
+/** @return limit on the redo of sessions: bytes/s; infinity for no limit. Any
+thread, no latch. */
+double throttle_limit();
+
 }  // namespace spw
 
 #endif /* throttle0session_h */

@@ -21,6 +21,7 @@ wait get the same rate, and the one with the most redo waits longest. */
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -59,18 +60,18 @@ is. Maximum: that of innodb_max_purge_lag_delay. */
 constexpr unsigned long THROTTLE_DELAY_DEFAULT_US = 500'000;
 constexpr unsigned long THROTTLE_DELAY_MAX_US = 10'000'000;
 
-/** A delay ends after this time: nanoseconds. The session has to wait for the
-rest later. Its metadata locks let others wait, such as a backup, for which
-all sessions wait. */
-constexpr int64_t THROTTLE_SLEEP_MAX_NS = 10'000'000'000;
+/** Max time of a delay in which others wait for the session's locks:
+nanoseconds. The session has to wait for the rest later. These are row locks in
+the middle of a statement, and metadata locks that another session asks for,
+such as a backup, for which all sessions wait. */
+constexpr int64_t THROTTLE_LOCKED_MAX_NS = 10'000'000'000;
 
-/** @param[in]  served  bytes that were served in a delay of that time
-@return max bytes that the session has to wait for later: those of five more
-such delays. The redo of one statement can be gigabytes */
-inline double throttle_max_left(double served) { return 5.0 * served; }
+/** Max time since the charge for which a session waits for its bytes:
+nanoseconds. The redo of one statement can be gigabytes. */
+constexpr int64_t THROTTLE_WAIT_MAX_NS = 60'000'000'000;
 
-/** Id of all sessions that have ended. */
-constexpr uint64_t THROTTLE_ENDED = 0;
+/** Id of no session. */
+constexpr uint64_t THROTTLE_NO_ID = 0;
 
 /** Age at which a decision expires: nanoseconds. There is a decision at least
 each second (innodb_ahead_flushing_interval_ms), unless a pass of the page
@@ -143,6 +144,7 @@ class Throttle_queue {
       }
       m_sessions.clear();
       m_order.clear();
+      m_ended.clear();
     }
     while (!m_order.empty()) {
       const auto [tag, id] = *m_order.begin();
@@ -165,6 +167,21 @@ class Throttle_queue {
     m_bytes = 0.0;
   }
 
+  /** @param[in]  id           a session in the queue
+  @param[in]  deadline_ns  when it need not wait any more */
+  void set_deadline(uint64_t id, int64_t deadline_ns) {
+    if (const auto it = m_sessions.find(id); it != m_sessions.end()) {
+      it->second.deadline_ns = deadline_ns;
+    }
+  }
+
+  /** @param[in]  id  a session
+  @return when it need not wait any more; 0 if it has nothing to wait for */
+  int64_t deadline_ns(uint64_t id) const {
+    const auto it = m_sessions.find(id);
+    return it == m_sessions.end() ? 0 : it->second.deadline_ns;
+  }
+
   /** @return the sessions that have waited for all of their bytes since the
   last call */
   std::vector<uint64_t> take_served() { return std::exchange(m_served, {}); }
@@ -178,26 +195,45 @@ class Throttle_queue {
                : session->second.piece + session->second.rest;
   }
 
-  /** Forgive a session a part of its bytes.
-  @param[in]  id     the session
-  @param[in]  bytes  max bytes that it has to wait for from now on; 0 for
-                     nothing. A piece is not cut */
-  void cut(uint64_t id, double bytes) {
+  /** Forgive a session its bytes.
+  @param[in]  id  the session */
+  void forgive(uint64_t id) {
     const auto it = m_sessions.find(id);
-    if (it == m_sessions.end()) {
-      return;
-    }
-    Session &session = it->second;
-    if (bytes <= 0.0) {
-      m_bytes -= session.piece + session.rest;
-      m_order.erase({session.tag, id});
+    if (it != m_sessions.end()) {
+      m_bytes -= it->second.piece + it->second.rest;
+      m_order.erase({it->second.tag, id});
       m_sessions.erase(it);
-      return;
     }
-    const double rest =
-        std::min(session.rest, std::max(0.0, bytes - session.piece));
-    m_bytes -= session.rest - rest;
-    session.rest = rest;
+  }
+
+  /** A session ends. If it has bytes to wait for, a later session of its
+  account waits for them, so that clients that connect for each statement are
+  delayed like others.
+  @param[in]  account  identifies the account
+  @param[in]  id       the session */
+  void end(size_t account, uint64_t id) {
+    if (is_waiting(id)) {
+      m_ended.emplace(account, id);
+    }
+  }
+
+  /** A session begins. It takes the place in the queue of the first session of
+  its account that ended with bytes to wait for.
+  @param[in]  account  identifies the account
+  @param[in]  id       the session; it is not in the queue */
+  void succeed(size_t account, uint64_t id) {
+    for (auto it = m_ended.lower_bound(account);
+         it != m_ended.end() && it->first == account;) {
+      auto place = m_sessions.extract(it->second);
+      it = m_ended.erase(it);
+      if (!place.empty()) {
+        m_order.erase({place.mapped().tag, place.key()});
+        m_order.emplace(place.mapped().tag, id);
+        place.key() = id;
+        m_sessions.insert(std::move(place));
+        return;
+      }
+    }
   }
 
   /** @param[in]  id  a session
@@ -220,12 +256,13 @@ class Throttle_queue {
   }
 
  private:
-  /** A session in the queue: tag and bytes of its next piece, bytes after it.
-   */
+  /** A session in the queue: tag and bytes of its next piece, bytes after it,
+  and when it need not wait any more. */
   struct Session {
     double tag{0.0};
     double piece{0.0};
     double rest{0.0};
+    int64_t deadline_ns{0};
   };
   using Sessions = std::unordered_map<uint64_t, Session>;
 
@@ -256,6 +293,11 @@ class Throttle_queue {
   /** The sessions, and the tags of their pieces. */
   Sessions m_sessions;
   std::set<std::pair<double, uint64_t>> m_order;
+
+  /** Sessions that ended with bytes to wait for, by their accounts. For equal
+  keys a multimap keeps the order of insertion. Not more than there were
+  sessions at a time, as each session removes one before it adds one. */
+  std::multimap<size_t, uint64_t> m_ended;
 
   /** What take_served() returns. */
   std::vector<uint64_t> m_served;
