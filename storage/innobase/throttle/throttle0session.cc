@@ -278,8 +278,8 @@ size_t account_of(const THD *thd) {
   return std::hash<std::string>{}(name);
 }
 
-/** @return whether the session has lost its client. Sessions of the X Protocol
-and those without a connection have not: to look at the former can block */
+/** @return whether the session has lost its client; false for a session without
+a connection, and for one of the X Protocol, where the test can block */
 bool is_client_gone(THD *thd) {
   return thd->is_classic_protocol() &&
          thd->get_protocol_classic()->get_vio() != nullptr &&
@@ -332,7 +332,7 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
     if (now - t_redo.connected_ns >= CONNECTION_CHECK_NS) {
       t_redo.connected_ns = now;
       shared.leave(&self);
-      /* Both look at what has mutexes of its own. */
+      /* Both lock mutexes that come before this one. */
       mysql_mutex_unlock(&shared.mutex);
       const bool is_gone = is_client_gone(thd);
       const bool is_waited_for = now - start >= THROTTLE_LOCKED_MAX_NS &&
