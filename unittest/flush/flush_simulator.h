@@ -419,7 +419,7 @@ class Flush_simulation {
         const double delay_s =
             1e-9 * static_cast<double>(ns - client->delayed_ns);
         if (delay_s >= client->max_delay_s) {
-          m_queue.cut(id_of(client), 0.0);
+          m_queue.forgive(id_of(client));
         } else if (m_queue.is_waiting(id_of(client))) {
           break;
         }
