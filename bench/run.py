@@ -28,7 +28,7 @@ from spillway.resources import keep_mounts_private
 PICTURE_RESULT, PICTURE_WORKLOAD = "ahead-flushing/cloud-volume.json", "tpcc"
 PICTURE_TITLE = "tpcc, 1,500 I/Os and 30 MB/s; thin: each second, thick: mean of 5 s"
 PICTURE_SERVERS = {"stock-tuned": "stock, innodb_io_capacity = 700",
-                   "ahead": "Spillway, innodb_ahead_flushing = ON"}  # fmt: skip
+                   "ahead": "Spillway, innodb_ahead_flushing = ON, first edition"}  # fmt: skip
 
 
 def run(arguments):
