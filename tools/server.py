@@ -68,8 +68,9 @@ STOP_SECONDS = 300
 SOCKET_PATH_BYTES = 107
 
 CONFIG_TEXT = """\
-# A development server of Spillway; see README.md for the variables that are Spillway's own. It listens on a socket in
-# this folder, which only its user can enter. For TCP, set bind_address and port in the place of skip_networking.
+# A development server of Spillway, whose own variables are in docs/reference/system-variables.md. It listens on a
+# socket in this folder, which only its user can enter. For TCP, set bind_address and port in the place of
+# skip_networking.
 [mysqld]
 datadir = {data}
 socket = {socket}
