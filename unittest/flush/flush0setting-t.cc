@@ -8,9 +8,6 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-/** @file unittest/flush/flush0setting-t.cc
-Tests of which variables have no effect. */
-
 #include "flush/policy/flush0setting.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +20,7 @@ constexpr Flush_switches DEFAULTS{.is_read_only = false,
                                   .is_adaptive = true,
                                   .is_native = true};
 
-TEST(FlushSetting, TheSwitchDecidesForTheOthers) {
+TEST(FlushSetting, NoEffectWhileAheadFlushingIsOff) {
   constexpr auto variable = Flush_variable::AHEAD_FLUSHING_AGE_PCT;
   EXPECT_STREQ("while innodb_ahead_flushing is OFF",
                flush_no_effect_reason(variable, DEFAULTS));
@@ -32,12 +29,12 @@ TEST(FlushSetting, TheSwitchDecidesForTheOthers) {
   EXPECT_EQ(nullptr, flush_no_effect_reason(variable, switches));
 }
 
-TEST(FlushSetting, TheSwitchItselfHasAnEffect) {
+TEST(FlushSetting, AheadFlushingItselfHasAnEffect) {
   EXPECT_EQ(nullptr,
             flush_no_effect_reason(Flush_variable::AHEAD_FLUSHING, DEFAULTS));
 }
 
-TEST(FlushSetting, NothingHasAnEffectWithReadOnly) {
+TEST(FlushSetting, NoVariableHasAnEffectWithReadOnly) {
   auto switches = DEFAULTS;
   switches.is_read_only = true;
   switches.is_ahead = true;
@@ -48,7 +45,7 @@ TEST(FlushSetting, NothingHasAnEffectWithReadOnly) {
   }
 }
 
-TEST(FlushSetting, TheMethodNeedsAdaptiveFlushing) {
+TEST(FlushSetting, MethodNeedsAdaptiveFlushing) {
   constexpr auto variable = Flush_variable::ADAPTIVE_FLUSHING_METHOD;
   EXPECT_EQ(nullptr, flush_no_effect_reason(variable, DEFAULTS));
   auto switches = DEFAULTS;
@@ -57,7 +54,7 @@ TEST(FlushSetting, TheMethodNeedsAdaptiveFlushing) {
                flush_no_effect_reason(variable, switches));
 }
 
-TEST(FlushSetting, TheIntervalIsAlsoThatOfTheMethods) {
+TEST(FlushSetting, IntervalHasAnEffectOnMethodsThatAreNotNative) {
   constexpr auto variable = Flush_variable::AHEAD_FLUSHING_INTERVAL_MS;
   auto switches = DEFAULTS;
   EXPECT_STREQ("while innodb_ahead_flushing is OFF",

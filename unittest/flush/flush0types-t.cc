@@ -30,7 +30,7 @@ TEST(FlushTypes, EachTriggerAndLimitHasItsOwnText) {
                               static_cast<size_t>(Flush_limit::N));
 }
 
-TEST(FlushTypes, AdaptiveFlushingIsNotAheadFlushing) {
+TEST(FlushTypes, RulesOfAheadFlushingAreAheadTriggers) {
   EXPECT_TRUE(is_ahead_trigger(Flush_trigger::DIRTY));
   EXPECT_TRUE(is_ahead_trigger(Flush_trigger::UTIL));
   EXPECT_TRUE(is_ahead_trigger(Flush_trigger::PURGE));
