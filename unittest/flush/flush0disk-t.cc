@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/** A folder, and below it the sysfs of the devices that it is on. */
+/** Makes a folder, and in it the sysfs of the devices that store the folder. */
 class DiskReader : public testing::Test {
  protected:
   void SetUp() override {
@@ -35,94 +35,99 @@ class DiskReader : public testing::Test {
     m_root = fs::canonical(name);
     struct stat status;
     ASSERT_EQ(stat(m_root.c_str(), &status), 0);
-    m_number = std::to_string(major(status.st_dev)) + ":" +
-               std::to_string(minor(status.st_dev));
+    m_device_number = std::to_string(major(status.st_dev)) + ":" +
+                      std::to_string(minor(status.st_dev));
     fs::create_directories(m_root / "sys/dev/block");
   }
 
   void TearDown() override { fs::remove_all(m_root); }
 
-  /** Make a device.
-  @param[in]  name  its folder below sysfs
-  @param[in]  busy  busy time: milliseconds */
-  fs::path add_device(const std::string &name, uint64_t busy) const {
+  /** Make a device with 7 completed reads and 5 completed writes.
+  @param[in]  name     its folder below sysfs
+  @param[in]  busy_ms  busy time: milliseconds
+  @return the folder */
+  fs::path add_device(const std::string &name, uint64_t busy_ms) const {
     const fs::path folder = m_root / "sys/devices" / name;
     fs::create_directories(folder / "slaves");
-    std::ofstream{folder / "stat"} << "7 0 0 0 5 0 0 0 0 " << busy
+    std::ofstream{folder / "stat"} << "7 0 0 0 5 0 0 0 0 " << busy_ms
                                    << " 0 0 0 0 0 0 0\n";
     return folder;
   }
 
-  /** Put the folder's file system on this device. */
-  void is_on(const fs::path &device) const {
-    fs::create_symlink(device, m_root / "sys/dev/block" / m_number);
+  /** Make a device the one that stores the folder. */
+  void store_folder_on(const fs::path &device) const {
+    fs::create_symlink(device, m_root / "sys/dev/block" / m_device_number);
   }
 
-  /** @return busy time of each disk that is detected; empty if there is none */
-  std::vector<uint64_t> found() {
+  /** @return busy time in milliseconds of each disk that is detected; empty if
+  there is none, for the reason m_error */
+  std::vector<uint64_t> detected_busy_ms() {
     Disk_reader reader{m_root / "sys"};
-    why.clear();
-    std::vector<uint64_t> busy;
-    if (reader.open(m_root, &why)) {
+    m_error.clear();
+    std::vector<uint64_t> busy_ms;
+    if (reader.open(m_root, &m_error)) {
       for (const Disk_work &work : reader.read()) {
+        /* 7 reads + 5 writes */
         EXPECT_EQ(work.n_ios, 12u);
-        busy.push_back(work.busy_ms);
+        busy_ms.push_back(work.busy_ms);
       }
     }
-    return busy;
+    return busy_ms;
   }
 
   fs::path m_root;
-  std::string m_number;
-  std::string why;
+  std::string m_device_number;
+  std::string m_error;
 };
 
-using Busy = std::vector<uint64_t>;
+/* The disks are told apart by their busy times. */
+using Busy_ms = std::vector<uint64_t>;
 
-TEST_F(DiskReader, ADiskIsItself) {
-  is_on(add_device("sda", 11));
-  EXPECT_EQ(found(), Busy{11});
+TEST_F(DiskReader, DiskWithoutPartitions) {
+  store_folder_on(add_device("sda", 11));
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{11});
 }
 
-TEST_F(DiskReader, APartitionIsOnItsDisk) {
+TEST_F(DiskReader, PartitionCountsAsItsDisk) {
   add_device("sda", 11);
   const fs::path partition = add_device("sda/sda1", 22);
   std::ofstream{partition / "partition"} << "1\n";
-  is_on(partition);
-  EXPECT_EQ(found(), Busy{11});
+  store_folder_on(partition);
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{11});
 }
 
-TEST_F(DiskReader, TheDeviceMapperIsOnAllOfItsDisksEachOnce) {
+TEST_F(DiskReader, DeviceMapperCountsAsEachOfItsDisksOnce) {
   const fs::path mapper = add_device("dm-0", 33);
   const fs::path mirror = add_device("md0", 44);
   fs::create_symlink(mirror, mapper / "slaves/md0");
   fs::create_symlink(add_device("sda", 11), mirror / "slaves/sda");
   fs::create_symlink(add_device("sdb", 12), mirror / "slaves/sdb");
   fs::create_symlink(m_root / "sys/devices/sda", mapper / "slaves/sda");
-  is_on(mapper);
-  Busy busy = found();
-  std::sort(busy.begin(), busy.end());
-  EXPECT_EQ(busy, (Busy{11, 12}));
+  store_folder_on(mapper);
+  Busy_ms busy_ms = detected_busy_ms();
+  std::sort(busy_ms.begin(), busy_ms.end());
+  EXPECT_EQ(busy_ms, (Busy_ms{11, 12}));
 }
 
-TEST_F(DiskReader, ALoopDeviceWhoseFileIsNotThereCountsItself) {
+TEST_F(DiskReader, LoopDeviceOfDeletedFileCountsItself) {
   const fs::path loop = add_device("loop0", 55);
   fs::create_directories(loop / "loop");
   std::ofstream{loop / "loop/backing_file"} << "/no/such/image (deleted)\n";
-  is_on(loop);
-  EXPECT_EQ(found(), Busy{55});
+  store_folder_on(loop);
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{55});
 }
 
-TEST_F(DiskReader, ALoopDeviceWhoseFileIsOnNoDiskCountsItself) {
+TEST_F(DiskReader, LoopDeviceOfFileOnNoDiskCountsItself) {
   const fs::path loop = add_device("loop0", 55);
   fs::create_directories(loop / "loop");
   std::ofstream{loop / "loop/backing_file"} << "/proc/version\n";
-  is_on(loop);
-  EXPECT_EQ(found(), Busy{55});
+  store_folder_on(loop);
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{55});
 }
 
-TEST_F(DiskReader, ALoopDeviceIsOnTheDiskOfItsFile) {
-  /* The backing file is in the folder itself, whose device is the disk. */
+TEST_F(DiskReader, LoopDeviceCountsAsDiskOfItsFile) {
+  /* The backing file is in the folder, which dm-0 stores: loop0 and sda are
+  below dm-0, and dm-0 is below loop0. */
   const fs::path loop = add_device("loop0", 55);
   fs::create_directories(loop / "loop");
   std::ofstream{m_root / "image"} << "\n";
@@ -131,22 +136,30 @@ TEST_F(DiskReader, ALoopDeviceIsOnTheDiskOfItsFile) {
   const fs::path mapper = add_device("dm-0", 33);
   fs::create_symlink(loop, mapper / "slaves/loop0");
   fs::create_symlink(add_device("sda", 11), mapper / "slaves/sda");
-  is_on(mapper);
-  /* The search ends, although the loop device is below the device of its
-  backing file. */
-  EXPECT_EQ(found(), Busy{11});
+  store_folder_on(mapper);
+  /* The search ends in spite of this loop. */
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{11});
 }
 
-TEST_F(DiskReader, SaysWhyThereIsNone) {
-  EXPECT_EQ(found(), Busy{});
-  EXPECT_EQ(why,
+TEST_F(DiskReader, ErrorIfFileSystemIsOnNoBlockDevice) {
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{});
+  EXPECT_EQ(m_error,
             "the file system of " + m_root.string() + " is on no block device");
-  is_on(m_root / "sys/devices/gone");
-  EXPECT_EQ(found(), Busy{});
-  const fs::path disk = add_device("gone", 1);
+  /* The link in sysfs leads nowhere. */
+  store_folder_on(m_root / "sys/devices/gone");
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{});
+}
+
+TEST_F(DiskReader, ErrorIfStatisticsCannotBeRead) {
+  const fs::path disk = add_device("sda", 1);
+  store_folder_on(disk);
+  /* 3 of 17 fields */
   std::ofstream{disk / "stat"} << "1 2 3\n";
-  EXPECT_EQ(found(), Busy{});
-  EXPECT_EQ(why, (disk / "stat").string() + " cannot be read");
+  EXPECT_EQ(detected_busy_ms(), Busy_ms{});
+  EXPECT_EQ(m_error, (disk / "stat").string() + " cannot be read");
+}
+
+TEST_F(DiskReader, ErrorIfFolderDoesNotExist) {
   std::string error;
   EXPECT_FALSE(Disk_reader{m_root / "sys"}.open(m_root / "none", &error));
   EXPECT_EQ(error, (m_root / "none").string() + ": No such file or directory");
