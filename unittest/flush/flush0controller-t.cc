@@ -21,13 +21,18 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
+/** Ahead flushing is ON: age threshold 60 % of the sync age, limit of 2,000
+pages/s, a round each 0.1 s. */
 constexpr Flush_settings ON{.is_on = true,
                             .age_pct = 60.0,
                             .io_capacity = 1000.0,
                             .io_capacity_max = 2000.0};
 
-/** A buffer pool of 100,000 pages, of which 10,000 are dirty. The oldest page
-age is given in percent of the sync age. */
+/** A buffer pool of 100,000 pages, and a sync age of 50 MB.
+@param[in]  now_s    time: seconds
+@param[in]  age_pct  oldest page age: percent of the sync age
+@param[in]  n_dirty  dirty pages
+@return the sample */
 Flush_sample sample_at(double now_s, double age_pct,
                        uint64_t n_dirty = 10'000) {
   constexpr uint64_t SYNC_AGE = 50'000'000;
@@ -42,7 +47,8 @@ Flush_sample sample_at(double now_s, double age_pct,
           .sync_age = SYNC_AGE};
 }
 
-/** @return the decision for the second of two samples, an interval apart */
+/** @return the decision for the second of two samples, which are an interval
+apart: its pages are those of 0.1 s */
 Flush_decision decide_at(const Flush_settings &settings, Flush_sample sample) {
   Ahead_flush policy;
   sample.now_s = 1.0;
@@ -51,7 +57,7 @@ Flush_decision decide_at(const Flush_settings &settings, Flush_sample sample) {
   return policy.decide(settings, sample);
 }
 
-TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRateAndDoNothingElse) {
+TEST(AheadFlush, OffSpreadsAdaptiveFlushingAndDoesNothingElse) {
   Flush_settings off = ON;
   off.is_on = false;
   for (const double age_pct : {0.0, 70.0, 100.0, 150.0}) {
@@ -62,6 +68,7 @@ TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRateAndDoNothingElse) {
     sample.checkpoint_lsn -= sample.sync_age / 2;
     const Flush_decision decision = decide_at(off, sample);
     EXPECT_EQ(decision.trigger, Flush_trigger::ADAPTIVE);
+    /* 500 pages/s * 0.1 s = 50 pages */
     EXPECT_EQ(decision.n_pages, 50u);
     EXPECT_EQ(decision.lsn_limit, UINT64_MAX);
     EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
@@ -71,14 +78,16 @@ TEST(AheadFlush, RoundsWithoutItSpreadTheMethodsRateAndDoNothingElse) {
   }
 }
 
-TEST(AheadFlush, BelowTheThresholdsNothingIsFlushed) {
+TEST(AheadFlush, NothingIsFlushedBelowTheThresholds) {
+  /* The age is at its threshold of 60 %, not above. 45,000 of 100,000 pages are
+  45 %; the dirty threshold is 81 %. */
   const Flush_decision decision = decide_at(ON, sample_at(0.0, 60.0, 45'000));
   EXPECT_EQ(decision.trigger, Flush_trigger::NONE);
   EXPECT_EQ(decision.n_pages, 0u);
   EXPECT_EQ(purge_request_rate(ON, sample_at(0.0, 60.0, 45'000)), 0.0);
 }
 
-TEST(AheadFlush, AnEmptyPoolAndARedoLogWithoutLimitsAreBelow) {
+TEST(AheadFlush, EmptyPoolAndUnknownSyncAgeAreBelowTheThresholds) {
   Flush_sample sample = sample_at(0.0, 0.0, 0);
   sample.n_pages = 0;
   sample.sync_age = 0;
@@ -87,92 +96,122 @@ TEST(AheadFlush, AnEmptyPoolAndARedoLogWithoutLimitsAreBelow) {
   EXPECT_EQ(decision.n_pages, 0u);
 }
 
-TEST(AheadFlush, TheDirtyRuleIsTheSeeds) {
-  /* Nine tenths of 90 %. */
+TEST(AheadFlush, DirtyThresholdDefaultsToNineTenthsOfMaxDirtyPagesPct) {
+  /* 0.9 * 90 % = 81 % */
   EXPECT_EQ(flush_dirty_threshold_pct(ON), 81.0);
   Flush_settings set = ON;
   set.dirty_pct = 10.0;
   EXPECT_EQ(flush_dirty_threshold_pct(set), 10.0);
-  /* At the threshold io_pct of innodb_io_capacity, for a tenth of a second; at
-  the maximum of dirty pages innodb_io_capacity_max, and beyond it the same. */
+}
+
+TEST(AheadFlush, DirtyRuleRisesFromIoPctToIoCapacityMax) {
+  /* At the threshold io_pct of innodb_io_capacity: 20 % * 1000 pages/s * 0.1 s
+  = 20 pages. */
   const Flush_decision first = decide_at(ON, sample_at(0.0, 0.0, 81'001));
   EXPECT_EQ(first.trigger, Flush_trigger::DIRTY);
   EXPECT_EQ(first.n_pages, 20u);
   EXPECT_EQ(first.lsn_limit, UINT64_MAX);
+  /* (85.5 - 81) / (90 - 81) = 0.5: 200 + 0.5 * (2000 - 200) = 1100 pages/s */
   EXPECT_EQ(decide_at(ON, sample_at(0.0, 0.0, 85'500)).n_pages, 110u);
+  /* From 90 % on innodb_io_capacity_max: 2000 pages/s. */
   EXPECT_EQ(decide_at(ON, sample_at(0.0, 0.0, 90'000)).n_pages, 200u);
   EXPECT_EQ(decide_at(ON, sample_at(0.0, 0.0, 99'000)).n_pages, 200u);
 }
 
-TEST(AheadFlush, UpstreamsOwnRateIsSpread) {
+TEST(AheadFlush, AdaptiveFlushingIsSpreadOverTheSecond) {
   Flush_sample sample = sample_at(0.0, 0.0);
   sample.adaptive_per_s = 500.0;
   const Flush_decision decision = decide_at(ON, sample);
   EXPECT_EQ(decision.trigger, Flush_trigger::ADAPTIVE);
+  /* 500 pages/s * 0.1 s = 50 pages */
   EXPECT_EQ(decision.n_pages, 50u);
-  /* It is relative to innodb_io_capacity, and the device capacity is lower. */
+}
+
+TEST(AheadFlush, AdaptiveFlushingIsScaledToDeviceCapacity) {
+  Flush_sample sample = sample_at(0.0, 0.0);
+  /* The device has 100 / 1000 = 0.1 of innodb_io_capacity: 0.1 * 300 = 30
+  pages/s. */
   sample.device_per_s = 100.0;
   sample.adaptive_per_s = 300.0;
   EXPECT_EQ(decide_at(ON, sample).n_pages, 3u);
-  /* Half of the limit. */
+  /* 300 pages/s are above half of the limit: 0.5 * 100 = 50 pages/s. */
   sample.adaptive_scales_with_io_capacity = false;
   EXPECT_EQ(decide_at(ON, sample).n_pages, 5u);
 }
 
-TEST(AheadFlush, WhileThreadsWaitForRedoSpacePagesAreFlushed) {
+TEST(AheadFlush, FlushesAtLeastIoCapacityWhileThreadsWaitForRedoSpace) {
   Flush_settings off = ON;
   off.is_on = false;
   Flush_sample sample = sample_at(0.0, 110.0);
   EXPECT_EQ(decide_at(off, sample).n_pages, 0u);
-  /* innodb_io_capacity is 1,000. */
+  /* innodb_io_capacity: 1000 pages/s * 0.1 s = 100 pages */
   sample.is_redo_space_awaited = true;
   EXPECT_EQ(decide_at(off, sample).n_pages, 100u);
+  /* 1500 pages/s * 0.1 s = 150 pages */
   sample.adaptive_per_s = 1500.0;
   EXPECT_EQ(decide_at(off, sample).n_pages, 150u);
 }
 
-TEST(AheadFlush, PartsOfTheCapacityArePartsOfWhatTheDeviceCarries) {
+TEST(AheadFlush, DirtyRuleIsScaledToDeviceCapacity) {
   Flush_sample dirty = sample_at(0.0, 0.0, 81'001);
   dirty.device_per_s = 100.0;
+  /* 100 / 1000 of 200 pages/s are 20 pages/s, measured or estimated. */
   EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
-  /* Also for an estimate; but then adaptive flushing is not scaled. */
   dirty.is_device_seen = false;
   EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
+}
+
+TEST(AheadFlush, AdaptiveFlushingIsNotScaledToAnEstimate) {
   Flush_sample native = sample_at(0.0, 0.0);
   native.adaptive_per_s = 50.0;
   native.device_per_s = 100.0;
   native.is_device_seen = false;
+  /* 50 pages/s, which are half of the limit. */
   EXPECT_EQ(decide_at(ON, native).n_pages, 5u);
+}
+
+TEST(AheadFlush, PurgeRequestIsScaledToDeviceCapacity) {
   Flush_sample purge = sample_at(0.0, 0.0);
   purge.device_per_s = 100.0;
   purge.purge_per_s = purge_request_rate(ON, sample_at(0.0, 100.0));
+  /* 100 / 1000 of 200 pages/s are 20 pages/s. */
   EXPECT_EQ(decide_at(ON, purge).n_pages, 2u);
 }
 
-TEST(AheadFlush, PurgeIsHeardWithinTheLimits) {
+TEST(AheadFlush, PurgeRequestIsCutToTheLimits) {
   Flush_sample sample = sample_at(0.0, 0.0);
   sample.purge_per_s = 300.0;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::PURGE);
+  /* 300 pages/s * 0.1 s = 30 pages */
   EXPECT_EQ(decide_at(ON, sample).n_pages, 30u);
+  /* innodb_io_capacity_max, and then the device: 2000 and 700 pages/s */
   sample.purge_per_s = 1e9;
   EXPECT_EQ(decide_at(ON, sample).n_pages, 200u);
   sample.device_per_s = 700.0;
   EXPECT_EQ(decide_at(ON, sample).n_pages, 70u);
+}
+
+TEST(AheadFlush, PurgeRequestsTheRateOfTheDirtyRule) {
+  /* At 90 % dirty pages innodb_io_capacity_max. */
   EXPECT_EQ(purge_request_rate(ON, sample_at(0.0, 0.0, 90'000)), 2000.0);
+  /* Above the age threshold at least io_pct: 20 % * 1000 = 200 pages/s. */
   EXPECT_EQ(purge_request_rate(ON, sample_at(0.0, 100.0)), 200.0);
 }
 
-TEST(AheadFlush, ADeviceThatIsNotBusyIsUsedBelowAllThresholds) {
+TEST(AheadFlush, UtilAddsToAdaptiveFlushingUpToTheLimit) {
   Flush_sample sample = sample_at(0.0, 0.0);
   sample.adaptive_per_s = 100.0;
   sample.util_per_s = 600.0;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::UTIL);
+  /* (100 + 600) pages/s * 0.1 s = 70 pages */
   EXPECT_EQ(decide_at(ON, sample).n_pages, 70u);
   sample.util_per_s = 1e9;
   EXPECT_EQ(decide_at(ON, sample).n_pages, 200u);
 }
 
-TEST(AheadFlush, AtAHighAgeAllIsFlushedThatTheLimitsAllow) {
+TEST(AheadFlush, FlushesAtTheLimitAtTheSetpoint) {
+  /* The setpoint is 60 % + 0.75 * (100 % - 60 %) = 90 %. The limit is 2000
+  pages/s, and 500 pages/s with the device. */
   EXPECT_EQ(decide_at(ON, sample_at(0.0, 90.0)).limit,
             Flush_limit::IO_CAPACITY_MAX);
   EXPECT_EQ(decide_at(ON, sample_at(0.0, 90.0)).n_pages, 200u);
@@ -184,68 +223,83 @@ TEST(AheadFlush, AtAHighAgeAllIsFlushedThatTheLimitsAllow) {
   EXPECT_EQ(decide_at(ON, sample).n_pages, 50u);
 }
 
-TEST(AheadFlush, UpstreamsOwnRateDoesNotHideThatMoreIsWanted) {
+TEST(AheadFlush, AdaptiveFlushingDoesNotReplaceTheAgeRule) {
   Flush_sample sample = sample_at(0.0, 90.0);
   sample.adaptive_per_s = 1e6;
   sample.adaptive_scales_with_io_capacity = false;
   const Flush_decision decision = decide_at(ON, sample);
   EXPECT_EQ(decision.limit, Flush_limit::IO_CAPACITY_MAX);
   EXPECT_NE(decision.lsn_limit, UINT64_MAX);
+  /* The limit: 2000 pages/s * 0.1 s = 200 pages */
   EXPECT_EQ(decision.n_pages, 200u);
 }
 
-TEST(AheadFlush, TheAgeIsHeardAlsoWherePagesAreOlderThanIsKnown) {
+TEST(AheadFlush, AgeRuleFollowsOldestPageAgeIfHistogramIsWrong) {
+  /* In the histogram the 10,000 pages, which became dirty after the first
+  sample, have an age of 0. No redo is generated. */
   Ahead_flush policy;
   (void)policy.decide(ON, sample_at(1.0, 0.0, 0));
   Flush_sample sample = sample_at(1.1, 90.0);
+  /* The oldest page age is at the setpoint, 0.75 of the range from 60 to 100 %:
+  the limit of 2000 pages/s. */
   EXPECT_EQ(policy.decide(ON, sample).n_pages, 200u);
+  /* 90 - 100 / 20 = 85 % are (85 - 60) / 40 = 0.625 of the range, halfway
+  between 0.5 and 0.75: half of the limit. */
   sample.now_s += 0.1;
   sample.oldest_lsn += sample.sync_age / 20;
   EXPECT_EQ(policy.decide(ON, sample).n_pages, 100u);
 }
 
-TEST(AheadFlush, WithoutDirtyPagesNobodyIsHeldBack) {
+TEST(AheadFlush, RedoIsUnlimitedWithoutDirtyPages) {
   const Flush_decision decision = decide_at(ON, sample_at(0.0, 110.0, 0));
   EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
   EXPECT_EQ(decision.session_redo_bytes_per_s, FLUSH_UNLIMITED);
 }
 
-TEST(AheadFlush, PagesAreSaidToBeOlderThanTheyAre) {
+TEST(AheadFlush, LsnDisorderLowersTheLimitOnRedo) {
   Flush_sample sample = sample_at(0.0, 70.0);
-  const double known = decide_at(ON, sample).redo_bytes_per_s;
+  const double without_disorder = decide_at(ON, sample).redo_bytes_per_s;
+  /* All pages count as older by 0.1 of the sync age: they have 0.9 of it left
+  instead of 1. */
   sample.lsn_disorder = sample.sync_age / 10;
-  EXPECT_NEAR(decide_at(ON, sample).redo_bytes_per_s, 0.9 * known, 1.0);
+  EXPECT_NEAR(decide_at(ON, sample).redo_bytes_per_s, 0.9 * without_disorder,
+              1.0);
 }
 
-TEST(AheadFlush, PagesThatAreYoungerThanTheThresholdStay) {
+TEST(AheadFlush, AgeRuleLeavesPagesBelowTheAgeThreshold) {
   Flush_sample sample = sample_at(0.0, 90.0);
+  /* The threshold: 60 % of the sync age */
   EXPECT_EQ(decide_at(ON, sample).lsn_limit,
             sample.lsn - sample.sync_age * 60 / 100);
-  /* The oldest page may be younger than reported; then others are, too. */
+  /* A page's first change can be later than oldest_lsn by the disorder. */
   sample.lsn_disorder = 2'000'000;
   EXPECT_EQ(decide_at(ON, sample).lsn_limit,
             sample.lsn - sample.sync_age * 60 / 100 + sample.lsn_disorder);
+  /* -60 % + 100 % would be beyond the end of the redo log. */
   sample.lsn_disorder = sample.sync_age;
   EXPECT_EQ(decide_at(ON, sample).lsn_limit, sample.lsn);
-  /* Also if purge has requested more, unless too many pages are dirty. */
-  sample = sample_at(0.0, 61.0);
+}
+
+TEST(AheadFlush, PurgeRequestLeavesYoungPagesUnlessTooManyAreDirty) {
+  Flush_sample sample = sample_at(0.0, 61.0);
   sample.purge_per_s = 1500.0;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::PURGE);
   EXPECT_EQ(decide_at(ON, sample).lsn_limit,
             sample.lsn - sample.sync_age * 60 / 100);
+  /* 81.001 % are above the dirty threshold of 81 %. */
   sample.n_dirty = 81'001;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::PURGE);
   EXPECT_EQ(decide_at(ON, sample).lsn_limit, UINT64_MAX);
 }
 
-/** Redo generation and reclaim rate are 1 MB/s, with 200 dirty pages for each
-MB. All pages that are flushed reclaim redo.
+/** A steady state: 1 MB/s of redo is generated and reclaimed, with 200 dirty
+pages for each MB (100 pages for each percent of the sync age of 50 MB).
 @param[in]  age_pct       oldest page age: percent of the sync age
 @param[in]  device_per_s  device write capacity: pages/s
 @param[in]  charged_bytes_per_s  redo that sessions are charged: bytes/s
 @return the last decision of ten minutes */
-Flush_decision after_a_while(double age_pct, double device_per_s = 200.0,
-                             double charged_bytes_per_s = 1e6) {
+Flush_decision steady_state(double age_pct, double device_per_s = 200.0,
+                            double charged_bytes_per_s = 1e6) {
   Ahead_flush policy;
   Flush_decision decision{};
   for (int i = 0; i <= 6000; ++i) {
@@ -262,27 +316,32 @@ Flush_decision after_a_while(double age_pct, double device_per_s = 200.0,
   return decision;
 }
 
-TEST(AheadFlush, WhatOthersGenerateIsSubtracted) {
-  /* Redo generation is 1 MB/s, of which sessions were charged a part, and so is
-  the reclaim rate. 90 % is the setpoint. */
+TEST(AheadFlush, RedoOfOtherThreadsIsSubtractedFromSessions) {
+  /* Sessions were charged a part of the generated redo of 1 MB/s. The limit at
+  the setpoint, 90 %, is the reclaim rate: 1 MB/s. */
   const auto session_limit = [](double charged_bytes_per_s, double age_pct) {
-    return after_a_while(age_pct, 200.0, charged_bytes_per_s)
+    return steady_state(age_pct, 200.0, charged_bytes_per_s)
         .session_redo_bytes_per_s;
   };
+  /* Others generate 1 - 1 = 0, 1 - 0.8 = 0.2 and 1 - 0.6 = 0.4 MB/s: the limit
+  less that. */
   EXPECT_NEAR(session_limit(1e6, 90.0), 1e6, 1e4);
   EXPECT_NEAR(session_limit(0.8e6, 90.0), 0.8e6, 1e4);
   EXPECT_NEAR(session_limit(0.6e6, 90.0), 0.6e6, 1e4);
-  /* Sessions may generate as much as others do, also at the sync age. */
+  /* Others generate 1 - 0.3 = 0.7 MB/s. Sessions may generate as much, although
+  1 - 0.7 = 0.3 MB/s are left, and 0 at the sync age. */
   EXPECT_NEAR(session_limit(0.3e6, 90.0), 0.7e6, 1e4);
   EXPECT_NEAR(session_limit(0.3e6, 100.0), 0.7e6, 1e4);
   EXPECT_EQ(session_limit(1e6, 100.0), 0.0);
-  /* More than was generated: for what was generated before. */
+  /* Sessions were charged more than is generated, for redo of before: 1 - 1.5
+  counts as 0. */
   EXPECT_NEAR(session_limit(1.5e6, 90.0), 1e6, 1e4);
 }
 
-TEST(AheadFlush, WithoutPagesThatAreOldEnoughItIsNotTheDevice) {
+TEST(AheadFlush, DeviceWasTheLimitIfHalfOfThePagesWereFlushed) {
   Flush_decision decision{.n_pages = 50, .is_at_device = true};
   EXPECT_TRUE(flush_was_at_device(decision, 50));
+  /* 50 / 2 = 25 */
   EXPECT_TRUE(flush_was_at_device(decision, 25));
   EXPECT_FALSE(flush_was_at_device(decision, 24));
   decision.is_at_device = false;
@@ -292,10 +351,11 @@ TEST(AheadFlush, WithoutPagesThatAreOldEnoughItIsNotTheDevice) {
   EXPECT_FALSE(flush_was_at_device(decision, 0));
 }
 
-TEST(AheadFlush, NothingIsHandedOverWhileTheLastPagesAreWritten) {
+TEST(AheadFlush, RoundThatWaitedForWritesCatchesUpOnTwoIntervals) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 90.0);
   (void)policy.decide(ON, sample);
+  /* No page is submitted while the last ones are being written. */
   sample.is_writing = true;
   for (int i = 1; i <= 30; ++i) {
     sample.now_s += 0.1;
@@ -304,24 +364,28 @@ TEST(AheadFlush, NothingIsHandedOverWhileTheLastPagesAreWritten) {
     EXPECT_FALSE(decision.is_round);
     EXPECT_EQ(decision.limit, Flush_limit::IO_CAPACITY_MAX);
   }
-  /* The next round catches up on a part of that. */
   sample.now_s += 0.1;
   (void)policy.decide(ON, sample);
   sample.is_writing = false;
   sample.now_s += 0.01;
   const Flush_decision late = policy.decide(ON, sample);
+  /* 3.11 s have passed. Two intervals count: 2000 pages/s * 2 * 0.1 s = 400. */
   EXPECT_EQ(late.n_pages,
             static_cast<uint64_t>(200 * FLUSH_CATCH_UP_INTERVALS));
   sample.now_s += 0.1;
   const Flush_decision next = policy.decide(ON, sample);
+  /* 2000 pages/s * 0.1 s = 200 pages */
   EXPECT_NEAR(static_cast<double>(next.n_pages), 200.0, 1.0);
   EXPECT_EQ(next.next_tick_s, 0.1);
   sample.is_writing = true;
   EXPECT_LT(policy.decide(ON, sample).next_tick_s, 0.1);
 }
 
-TEST(AheadFlush, RoundsAreMoreOftenWhereTheRedoLogIsSoonFull) {
-  /* 20 MB from the threshold to the sync age. */
+TEST(AheadFlush, IntervalIsTenthOfTimeFromThresholdToSyncAge) {
+  /* From the threshold to the sync age are 40 % of 50 MB = 20 MB. A tenth of
+  their time is 0.1 * 20 / 19 = 0.105 s (at most the interval of 0.1 s),
+  0.1 * 20 / 40 = 0.05 s, 0.1 * 20 / 100 = 0.02 s and 0.1 * 20 / 500 = 0.004 s
+  (at least 0.01 s). */
   for (const auto &[mb_per_s, next_tick_s] :
        {std::pair{19.0, 0.1}, {40.0, 0.05}, {100.0, 0.02}, {500.0, 0.01}}) {
     Ahead_flush policy;
@@ -335,14 +399,15 @@ TEST(AheadFlush, RoundsAreMoreOftenWhereTheRedoLogIsSoonFull) {
     }
     EXPECT_NEAR(decision.next_tick_s, next_tick_s, 1e-3) << mb_per_s;
   }
+  /* No redo is generated. */
   EXPECT_EQ(decide_at(ON, sample_at(0.0, 99.0)).next_tick_s, 0.1);
 }
 
 /** Ten seconds of samples, with 1,000 pages/s of adaptive flushing.
 @param[in]  settings          the settings
 @param[in]  fsyncs_per_round  fsync() calls of each round
-@param[in]  sync_s            their time
-@return the last five rounds with pages: time and pages */
+@param[in]  sync_s            time of the syncs of each round: seconds
+@return the last five rounds with pages: time in seconds, and pages */
 std::vector<std::pair<double, uint64_t>> rounds_of(
     const Flush_settings &settings, uint64_t fsyncs_per_round,
     double sync_s = 0.0) {
@@ -366,16 +431,20 @@ std::vector<std::pair<double, uint64_t>> rounds_of(
           rounds.end()};
 }
 
-TEST(AheadFlush, ARoundWaitsForPagesThatAreWorthItsFsyncs) {
+TEST(AheadFlush, RoundWaitsForFivePagesForEachFsync) {
   Flush_settings set = ON;
-  /* 100 pages are enough for 20 fsync(). */
-  for (const auto &[n_fsyncs, n_pages] : {std::pair{0u, 100.0},
-                                          {20u, 100.0},
-                                          {40u, 200.0},
-                                          {80u, 400.0},
-                                          /* Half a second at most. */
-                                          {110u, 500.0},
-                                          {500u, 500.0}}) {
+  for (const auto &[n_fsyncs, n_pages] :
+       {/* An interval has 1000 pages/s * 0.1 s = 100 pages. */
+        std::pair{0u, 100.0},
+        /* 20 * 5 = 100 */
+        {20u, 100.0},
+        /* 40 * 5 = 200 */
+        {40u, 200.0},
+        /* 80 * 5 = 400 */
+        {80u, 400.0},
+        /* 110 * 5 = 550: above those of 0.5 s, 1000 * 0.5 = 500. */
+        {110u, 500.0},
+        {500u, 500.0}}) {
     const auto rounds = rounds_of(set, n_fsyncs);
     for (size_t i = 1; i < rounds.size(); ++i) {
       EXPECT_NEAR(static_cast<double>(rounds[i].second), n_pages, 1.0)
@@ -384,17 +453,20 @@ TEST(AheadFlush, ARoundWaitsForPagesThatAreWorthItsFsyncs) {
           << n_fsyncs;
     }
   }
-  /* The interval that is set is the minimum. */
+  /* The interval of the settings is the minimum: 1000 pages/s * 1 s. */
   set.interval_s = 1.0;
   EXPECT_EQ(rounds_of(set, 500).back().second, 1000u);
 }
 
-TEST(AheadFlush, ARoundWaitsUntilSyncsTakeAFifthOfTheTime) {
-  /* 9 fsync() are worth 45 pages, which are less than those of 0.1 s. */
+TEST(AheadFlush, RoundWaitsUntilSyncsTakeAFifthOfTheTime) {
+  /* The pages for the fsync() calls, 9 * 5 = 45, are less than the 100 of an
+  interval. */
   for (const auto &[sync_s, interval_s] : {std::pair{0.0, 0.1},
+                                           /* 0.02 / 0.2 = 0.1 */
                                            {0.02, 0.1},
+                                           /* 0.06 / 0.2 = 0.3 */
                                            {0.06, 0.3},
-                                           /* Half a second at most. */
+                                           /* 0.2 / 0.2 = 1: at most 0.5. */
                                            {0.2, 0.5}}) {
     const auto rounds = rounds_of(ON, 9, sync_s);
     for (size_t i = 1; i < rounds.size(); ++i) {
@@ -404,9 +476,9 @@ TEST(AheadFlush, ARoundWaitsUntilSyncsTakeAFifthOfTheTime) {
   }
 }
 
-/* 150 ms of fixed time: a batch each 0.5 s. The redo log is soon full, and
-samples come each 10 ms. */
-TEST(AheadFlush, BatchesAreAsFarApartAsTheirFixedTimeAsksFor) {
+/* A tenth of the time from the threshold to the sync age is 0.1 * 20 MB / 500
+MB/s = 0.004 s, so that samples are 0.01 s apart, the minimum. */
+TEST(AheadFlush, BatchesAreApartByTheIntervalOfTheDevice) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 90.0);
   sample.device_interval_s = 0.5;
@@ -415,7 +487,7 @@ TEST(AheadFlush, BatchesAreAsFarApartAsTheirFixedTimeAsksFor) {
   while (sample.now_s < 10.0) {
     const Flush_decision decision = policy.decide(ON, sample);
     if (decision.n_pages != 0) {
-      /* Rounded to the nearest interval of 0.1 s. */
+      /* 0.5 s, rounded to an interval of 0.1 s: 0.5 - 0.1 / 2 = 0.45 s */
       EXPECT_TRUE(last_s == 0.0 || sample.now_s - last_s >= 0.45 - 1e-9);
       last_s = sample.now_s;
       ++n_rounds;
@@ -424,10 +496,11 @@ TEST(AheadFlush, BatchesAreAsFarApartAsTheirFixedTimeAsksFor) {
     sample.lsn += static_cast<uint64_t>(decision.next_tick_s * 500e6);
     sample.oldest_lsn += static_cast<uint64_t>(decision.next_tick_s * 500e6);
   }
+  /* 9 s / 0.5 s = 18 rounds; 9 / 15 = 0.6 s apart are enough. */
   EXPECT_GE(n_rounds, 15u);
 }
 
-TEST(AheadFlush, AProbeIsAPageOfEachInstanceBeforeTheRound) {
+TEST(AheadFlush, ProbeIsOnePageOfEachInstanceBeforeTheRound) {
   Flush_settings set = ON;
   set.n_instances = 8;
   Ahead_flush policy;
@@ -439,7 +512,8 @@ TEST(AheadFlush, AProbeIsAPageOfEachInstanceBeforeTheRound) {
   EXPECT_TRUE(probe.is_probe);
   EXPECT_EQ(probe.n_pages, 8u);
   EXPECT_FALSE(flush_was_at_device(probe, 8));
-  /* The pages of its time are not lost: 2000 pages/s for 0.11 s. */
+  /* The round has the pages of the time of the probe, too: 2000 pages/s *
+  (0.1 + 0.01) s = 220 pages, rounded down to 8 instances. */
   sample.now_s += 0.01;
   sample.wants_probe = false;
   const Flush_decision round = policy.decide(set, sample);
@@ -451,7 +525,7 @@ TEST(AheadFlush, AProbeIsAPageOfEachInstanceBeforeTheRound) {
   EXPECT_EQ(policy.decide(set, sample).n_pages, 0u);
 }
 
-TEST(AheadFlush, NoRoundWaitsForPagesThatDoNotCome) {
+TEST(AheadFlush, RoundDoesNotWaitIfNoPagesAreToCome) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 0.0);
   sample.adaptive_per_s = 1000.0;
@@ -468,12 +542,14 @@ TEST(AheadFlush, NoRoundWaitsForPagesThatDoNotCome) {
   }
 }
 
-TEST(AheadFlush, NoRoundWaitsWhereTheRedoLogIsSoonFull) {
+TEST(AheadFlush, RoundDoesNotWaitIfRedoSpaceRunsOutSoon) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 90.0);
   for (int i = 0; i < 100; ++i) {
     const Flush_decision decision = policy.decide(ON, sample);
-    /* 20 MB from the threshold to the sync age, 1 MB in each interval. */
+    /* 0.1 * 20 MB / 100 MB/s = 0.02 s: samples are more frequent than the
+    interval of 0.1 s, and each is a round. The first 30 may wait, as redo
+    generation is an average. */
     EXPECT_TRUE(decision.is_round || i < 30) << i;
     sample.now_s += decision.next_tick_s;
     sample.lsn += static_cast<uint64_t>(decision.next_tick_s * 100e6);
@@ -482,73 +558,89 @@ TEST(AheadFlush, NoRoundWaitsWhereTheRedoLogIsSoonFull) {
   }
 }
 
-TEST(AheadFlush, WhatTheFlusherHasDoneElsewhereIsNotLost) {
+TEST(AheadFlush, RoundCatchesUpOnASecondAfterOtherWork) {
   Ahead_flush policy;
   (void)policy.decide(ON, sample_at(1.0, 90.0));
   Flush_sample sample = sample_at(2.5, 90.0);
   sample.gap_cause = Gap_cause::OTHER_WORK;
   const Flush_decision decision = policy.decide(ON, sample);
+  /* 1 of the 1.5 s that have passed */
   EXPECT_NEAR(static_cast<double>(decision.n_pages),
               2000.0 * FLUSH_CATCH_UP_AFTER_OTHER_WORK_S, 1.0);
 }
 
-TEST(AheadFlush, WhatAnIdleServerHasFlushedIsNotMadeUpFor) {
+TEST(AheadFlush, RoundDoesNotCatchUpAfterFlushingOfIdleServer) {
   Ahead_flush policy;
   (void)policy.decide(ON, sample_at(1.0, 90.0));
   Flush_sample sample = sample_at(2.5, 90.0);
   sample.gap_cause = Gap_cause::IDLE_FLUSH;
   const Flush_decision decision = policy.decide(ON, sample);
+  /* 0.1 of the 1.5 s that have passed */
   EXPECT_NEAR(static_cast<double>(decision.n_pages), 2000.0 * ON.interval_s,
               1.0);
 }
 
-TEST(AheadFlush, AnIdleServerFlushesNoMoreThanItsRoundsLeave) {
+/* The arguments of flush_idle() after the settings: pages that are allowed,
+dirty, and flushed by rounds; device write capacity in pages/s. */
+TEST(AheadFlush, IdleServerFlushesUpToTheDeviceCapacity) {
   Flush_settings set = ON;
   set.io_capacity_max = 2000.0;
   set.is_limited_by_device = true;
-  /* Arguments: pages allowed, dirty, flushed by rounds; device capacity. */
   EXPECT_EQ(flush_idle(set, 1000, 5000, 0, 700.0).n_pages, 700);
   EXPECT_TRUE(flush_idle(set, 1000, 5000, 0, 700.0).is_at_device);
+  /* The limit is 2000: the 1,000 that are allowed are less. */
   EXPECT_EQ(flush_idle(set, 1000, 5000, 0, 1e6).n_pages, 1000);
   EXPECT_FALSE(flush_idle(set, 1000, 5000, 0, 1e6).is_at_device);
+  /* All dirty pages are flushed. */
   EXPECT_FALSE(flush_idle(set, 1000, 700, 0, 700.0).is_at_device);
-  /* Rounds have flushed some. */
+}
+
+TEST(AheadFlush, IdleServerFlushesWhatItsRoundsHaveLeft) {
+  Flush_settings set = ON;
+  set.io_capacity_max = 2000.0;
+  set.is_limited_by_device = true;
+  /* 700 - 300 */
   EXPECT_EQ(flush_idle(set, 1000, 5000, 300, 700.0).n_pages, 400);
+  /* 700 - 800 is negative. */
   EXPECT_EQ(flush_idle(set, 1000, 5000, 800, 700.0).n_pages, 0);
+  /* 2000 - 1500 */
   EXPECT_EQ(flush_idle(set, 1000, 5000, 1500, 1e6).n_pages, 500);
   set.is_limited_by_device = false;
   EXPECT_EQ(flush_idle(set, 1000, 5000, 1500, 700.0).n_pages, 500);
   EXPECT_FALSE(flush_idle(set, 1000, 5000, 1500, 700.0).is_at_device);
-  /* OFF is stock. */
+  /* With OFF all that are allowed, as in stock. */
   set.is_on = false;
   EXPECT_EQ(flush_idle(set, 3000, 5000, 1500, 700.0).n_pages, 3000);
 }
 
-TEST(AheadFlush, ARedoLogThatIsMadeSmallerMayBeFilledHalfAsFastAsItIsEmptied) {
+TEST(AheadFlush, ShrinkingRedoLogAllowsHalfOfTheReclaimRate) {
   Flush_sample sample = sample_at(1.0, 100.0, 10'000);
   sample.device_per_s = 1000.0;
   Flush_settings set = ON;
   set.is_limited_by_device = true;
-  /* The sync age has come down to the checkpoint age. */
+  /* The sync age has come down to the oldest page age: the write throttle would
+  allow no redo. */
   EXPECT_EQ(decide_at(set, sample).redo_bytes_per_s, 0.0);
   sample.is_shrinking = true;
+  /* 0.5 * 1000 pages/s * 50 MB / 10,000 pages = 2.5 MB/s */
   EXPECT_NEAR(decide_at(set, sample).redo_bytes_per_s,
               0.5 * 1000.0 * oldest_page_age(sample) / 10'000.0, 1.0);
-  /* Pages are flushed at the limit. */
   EXPECT_EQ(decide_at(set, sample).limit, Flush_limit::DEVICE);
 }
 
-TEST(AheadFlush, ANewServerIsYoungerThanItsRedoLogIsLong) {
+TEST(AheadFlush, LsnLimitIsPositiveOnNewServer) {
   Flush_sample sample = sample_at(1.0, 10.0);
   sample.lsn = 1'000'000;
   sample.oldest_lsn = 1'000'000;
   sample.lsn_disorder = 1;
   sample.purge_per_s = 100.0;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::PURGE);
+  /* 1 MB - 60 % of 50 MB counts as 0; the disorder is 1. */
   EXPECT_EQ(decide_at(ON, sample).lsn_limit, 1);
 }
 
-/** @return the decision after ten seconds at a high oldest page age
+/** @return the decision after ten seconds at an oldest page age of 95 % of the
+sync age, where pages are flushed at the limit
 @param[in]  device   device write capacity: pages/s
 @param[in]  lru      pages/s submitted from the LRU lists
 @param[in]  written  pages/s written */
@@ -567,29 +659,32 @@ Flush_decision after_lru(double device, double lru, double written) {
   return decision;
 }
 
-TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThem) {
-  /* Of 2,000 pages/s, 1,000 LRU pages leave 1,000; half remains in any case. */
-  for (const auto &[lru, ours] :
+TEST(AheadFlush, LruFlushingIsSubtractedFromIoCapacityMax) {
+  /* (2000 - 500) pages/s * 0.1 s = 150 pages, (2000 - 1000) * 0.1 = 100; half
+  of the limit remains in any case: 0.5 * 2000 * 0.1 = 100. */
+  for (const auto &[lru_per_s, n_pages] :
        {std::pair{500.0, 150.0}, {1000.0, 100.0}, {5000.0, 100.0}}) {
-    EXPECT_NEAR(
-        static_cast<double>(after_lru(FLUSH_UNLIMITED, lru, 10e3).n_pages),
-        ours, 1.0)
-        << lru;
+    EXPECT_NEAR(static_cast<double>(
+                    after_lru(FLUSH_UNLIMITED, lru_per_s, 10e3).n_pages),
+                n_pages, 1.0)
+        << lru_per_s;
   }
 }
 
-TEST(AheadFlush, WhatTheLruListsNeedIsLeftToThemOfWhatTheDeviceCarries) {
+TEST(AheadFlush, LruFlushingIsSubtractedFromDeviceCapacity) {
+  /* (1000 - 300) pages/s * 0.1 s = 70 pages */
   EXPECT_NEAR(static_cast<double>(after_lru(1000.0, 300.0, 1000.0).n_pages),
               70.0, 1.0);
 }
 
-TEST(AheadFlush, FramesThatAreFreedWithoutAWriteNeedNothing) {
-  /* Those of compressed pages count with the LRU lists. */
+TEST(AheadFlush, LruPagesThatAreNotWrittenAreNotSubtracted) {
+  /* 5,000 frames/s of compressed pages are freed, and 100 pages/s are written:
+  (1000 - 100) pages/s * 0.1 s = 90 pages. */
   EXPECT_NEAR(static_cast<double>(after_lru(1000.0, 5000.0, 100.0).n_pages),
               90.0, 1.0);
 }
 
-TEST(AheadFlush, EachInstanceFlushesAsManyPages) {
+TEST(AheadFlush, EachInstanceFlushesTheSameNumberOfPages) {
   Flush_settings set = ON;
   set.n_instances = 8;
   Ahead_flush policy;
@@ -601,10 +696,12 @@ TEST(AheadFlush, EachInstanceFlushesAsManyPages) {
     EXPECT_EQ(decision.n_pages % 8, 0u);
     n_pages += decision.n_pages;
   }
+  /* 33 pages/s * 1000 intervals * 0.1 s = 3300 pages; less than a page of each
+  instance can be left over. */
   EXPECT_NEAR(static_cast<double>(n_pages), 3300.0, 8.0);
 }
 
-TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
+TEST(AheadFlush, NeverFlushesMoreThanIoCapacityMax) {
   std::mt19937 random{1};
   for (int run = 0; run < 200; ++run) {
     const auto in = [&random](double from, double to) {
@@ -619,15 +716,16 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
     set.interval_s = in(0.01, 1.0);
     set.n_instances = static_cast<uint64_t>(in(1.0, 64.9));
     const auto n_instances = static_cast<double>(set.n_instances);
-    /* A round can wait for pages that are worth its fsync(). */
-    const double most = std::max(
+    /* Max pages of a round: it can wait for 0.5 s for the pages of its fsync()
+    calls, and has at least one page of each instance. */
+    const double n_round_max = std::max(
         set.io_capacity_max * std::max(set.interval_s, FLUSH_COALESCE_MAX_S),
         n_instances);
     /* With and without LATENCY, at a capacity above and below that. */
     set.is_limited_by_device = in(0.0, 1.0) < 0.5;
     Ahead_flush policy;
     double now_s = 5.0;
-    double pages = 0.0;
+    double n_flushed = 0.0;
     uint64_t n_fsyncs = 0;
     uint64_t n_written = 0;
     uint64_t n_lru_flushed = 0;
@@ -653,58 +751,69 @@ TEST(AheadFlush, NeverAboveTheCapacityThatIsSet) {
       sample.n_lru_flushed = n_lru_flushed +=
           static_cast<uint64_t>(in(0.0, 1.0) < 0.5 ? 0.0 : in(0.0, 500.0));
       const Flush_decision decision = policy.decide(set, sample);
-      const double late = std::max(FLUSH_CATCH_UP_INTERVALS * most,
-                                   (sample.gap_cause == Gap_cause::OTHER_WORK
-                                        ? FLUSH_CATCH_UP_AFTER_OTHER_WORK_S
-                                        : FLUSH_CATCH_UP_S) *
-                                       set.io_capacity_max);
-      EXPECT_LE(static_cast<double>(decision.n_pages), late + n_instances);
+      /* Max pages of a late round, which catches up. */
+      const double n_late_max =
+          std::max(FLUSH_CATCH_UP_INTERVALS * n_round_max,
+                   (sample.gap_cause == Gap_cause::OTHER_WORK
+                        ? FLUSH_CATCH_UP_AFTER_OTHER_WORK_S
+                        : FLUSH_CATCH_UP_S) *
+                       set.io_capacity_max);
+      EXPECT_LE(static_cast<double>(decision.n_pages),
+                n_late_max + n_instances);
       EXPECT_GE(decision.redo_bytes_per_s, 0.0);
       EXPECT_GE(decision.session_redo_bytes_per_s, 0.0);
-      pages += static_cast<double>(decision.n_pages);
+      n_flushed += static_cast<double>(decision.n_pages);
     }
-    EXPECT_LE(pages, set.io_capacity_max * (now_s - 5.0) + n_instances);
+    EXPECT_LE(n_flushed, set.io_capacity_max * (now_s - 5.0) + n_instances);
   }
 }
 
-TEST(AheadFlush, CheckpointsAreAskedForWhereTheyGiveRoom) {
+TEST(AheadFlush, RequestsCheckpointThatReclaimsTwoPctOfSyncAge) {
   Flush_sample sample = sample_at(0.0, 70.0);
   EXPECT_FALSE(decide_at(ON, sample).wants_checkpoint);
+  /* It would reclaim 100 / 20 = 5 % of the sync age. */
   sample.checkpoint_lsn -= sample.sync_age / 20;
   EXPECT_TRUE(decide_at(ON, sample).wants_checkpoint);
-  /* Below the threshold InnoDB's own checkpoints are enough. But the checkpoint
-  age can be above it while the oldest page age is not. */
-  sample = sample_at(0.0, 50.0);
+}
+
+TEST(AheadFlush, RequestsCheckpointIfCheckpointAgeIsAboveTheThreshold) {
+  Flush_sample sample = sample_at(0.0, 50.0);
+  /* The checkpoint age is 50 % + 5 % = 55 %, below the threshold of 60 %. */
   sample.checkpoint_lsn -= sample.sync_age / 20;
   EXPECT_FALSE(decide_at(ON, sample).wants_checkpoint);
+  /* 55 % + 10 % = 65 %, while the oldest page age is 50 %. */
   sample.checkpoint_lsn -= sample.sync_age / 10;
   EXPECT_TRUE(decide_at(ON, sample).wants_checkpoint);
 }
 
-TEST(AheadFlush, ACheckpointThatIsUnderWayIsNotAskedForInEachRound) {
+TEST(AheadFlush, CheckpointIsRequestedAgainAfterATenthOfASecond) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 70.0);
   sample.checkpoint_lsn -= sample.sync_age / 20;
-  unsigned n_asked = 0;
+  unsigned n_requests = 0;
   for (; sample.now_s < 2.0; sample.now_s += 0.02) {
-    n_asked += policy.decide(ON, sample).wants_checkpoint ? 1 : 0;
+    n_requests += policy.decide(ON, sample).wants_checkpoint ? 1 : 0;
   }
-  EXPECT_GE(n_asked, 8u);
-  EXPECT_LE(n_asked, 10u);
+  /* 1 s / 0.1 s = 10 requests; 1 s / 0.12 s = 8 if each is a sample later. */
+  EXPECT_GE(n_requests, 8u);
+  EXPECT_LE(n_requests, 10u);
 }
 
-TEST(AheadFlush, PagesAreFlushedAsFastAsTheyAreMadeDirty) {
-  /* 60 % is the threshold, 80 % is FLUSH_AGE_TARGET. */
-  EXPECT_EQ(after_a_while(59.0, 1e9).n_pages, 0u);
-  EXPECT_NEAR(static_cast<double>(after_a_while(70.0, 1e9).n_pages), 17.5, 1.0);
-  EXPECT_NEAR(static_cast<double>(after_a_while(79.0, 1e9).n_pages), 20.0, 1.0);
-  EXPECT_EQ(after_a_while(70.0, 1e9).trigger, Flush_trigger::AGE);
-  EXPECT_EQ(after_a_while(85.0, 1e9).limit, Flush_limit::IO_CAPACITY_MAX);
-  EXPECT_NEAR(static_cast<double>(after_a_while(85.0, 1e9).n_pages), 200.0,
-              1.0);
+TEST(AheadFlush, AgeRuleFlushesPagesBeforeTheAgeTarget) {
+  /* The threshold is 60 %, the target halfway to the sync age: 80 % or 40 MB.
+  Redo generation is 1 MB/s. */
+  EXPECT_EQ(steady_state(59.0, 1e9).n_pages, 0u);
+  /* At 70 % there are 7,000 pages. The youngest reach the target in 40 s: 7000
+  / 40 = 175 pages/s, 17.5 in 0.1 s. At 79 % 7900 / 40 = 197.5 pages/s. */
+  EXPECT_NEAR(static_cast<double>(steady_state(70.0, 1e9).n_pages), 17.5, 1.0);
+  EXPECT_NEAR(static_cast<double>(steady_state(79.0, 1e9).n_pages), 20.0, 1.0);
+  EXPECT_EQ(steady_state(70.0, 1e9).trigger, Flush_trigger::AGE);
+  /* Pages are above the target: the limit of 2000 pages/s. */
+  EXPECT_EQ(steady_state(85.0, 1e9).limit, Flush_limit::IO_CAPACITY_MAX);
+  EXPECT_NEAR(static_cast<double>(steady_state(85.0, 1e9).n_pages), 200.0, 1.0);
 }
 
-TEST(AheadFlush, TheDefaultIoCapacityDoesNotLimitAMeasuredDevice) {
+TEST(AheadFlush, DefaultIoCapacityMaxDoesNotLimitMeasuredDevice) {
   Flush_settings set = ON;
   set.io_capacity = FLUSH_DEFAULTS.io_capacity;
   set.io_capacity_max = FLUSH_DEFAULTS.io_capacity_max;
@@ -715,24 +824,26 @@ TEST(AheadFlush, TheDefaultIoCapacityDoesNotLimitAMeasuredDevice) {
     sample.is_device_seen = true;
     return decide_at(set, sample);
   };
-  /* 20,000 pages/s, and 100,000 pages/s: rounds of 0.1 s. */
+  /* innodb_io_capacity_max: 20,000 pages/s * 0.1 s = 2000 pages */
   EXPECT_EQ(pages_at(99.0, 10.0).n_pages, 2'000u);
   EXPECT_FALSE(pages_at(99.0, 10.0).is_at_device);
+  /* The device: 100,000 pages/s * 0.1 s = 10,000 pages */
   set.is_io_capacity_default = true;
   EXPECT_EQ(pages_at(99.0, 10.0).n_pages, 10'000u);
   EXPECT_TRUE(pages_at(99.0, 10.0).is_at_device);
   EXPECT_EQ(pages_at(99.0, 10.0).limit, Flush_limit::DEVICE);
-  /* Below the age threshold they are the limit, here of the dirty rule. */
+  /* Below the age threshold innodb_io_capacity_max is the limit, here of the
+  dirty rule. */
   EXPECT_EQ(pages_at(50.0, 90.0).n_pages, 2'000u);
-  /* Nothing is measured. */
+  /* The device write capacity is not measured. */
   set.is_limited_by_device = false;
   EXPECT_EQ(pages_at(99.0, 10.0).n_pages, 2'000u);
 }
 
 /** @return the decision after ten seconds of redo generation at 12 MB/s, with
 10,000 dirty pages, and an oldest page age of 30 % of the sync age */
-Flush_decision after_filling(const Flush_settings &settings,
-                             bool is_device_seen = true) {
+Flush_decision after_fast_redo(const Flush_settings &settings,
+                               bool is_device_seen = true) {
   Ahead_flush policy;
   Flush_decision decision{};
   for (int i = 0; i <= 100; ++i) {
@@ -747,82 +858,99 @@ Flush_decision after_filling(const Flush_settings &settings,
   return decision;
 }
 
-TEST(AheadFlush, WhatCouldNotBeFlushedLaterIsFlushedBelowTheThreshold) {
-  /* 10,000 pages for 40 MB, the age at FLUSH_AGE_TARGET: 3,000 pages/s for 12
-  MB/s. */
-  Flush_settings set = ON;
-  Flush_decision decision = after_filling(set);
+TEST(AheadFlush, EarlyRuleFlushesWhatTheAgeRuleCouldNotFlushLater) {
+  /* At the age target, 80 % or 40 MB, the age rule would flush 12 MB/s * 10,000
+  pages / 40 MB = 3000 pages/s. The limit is 2000. */
+  const Flush_decision decision = after_fast_redo(ON);
   EXPECT_EQ(decision.trigger, Flush_trigger::EARLY);
-  /* 30 of 80 %, of 2,000 pages/s. */
+  /* Oldest page age over age target: 30 % / 80 % * 2000 = 750 pages/s */
   EXPECT_NEAR(static_cast<double>(decision.n_pages), 75.0, 1.0);
   EXPECT_TRUE(is_ahead_trigger(decision.trigger));
   /* All pages are younger than the threshold. */
   EXPECT_EQ(decision.lsn_limit, UINT64_MAX);
   /* No session is throttled yet. */
   EXPECT_EQ(decision.redo_bytes_per_s, FLUSH_UNLIMITED);
-  /* The limit until the device write capacity is measured. */
-  EXPECT_EQ(after_filling(set, false).n_pages, 200u);
-  set.is_limited_by_device = false;
-  EXPECT_NEAR(static_cast<double>(after_filling(set, false).n_pages), 75.0,
-              1.0);
-  set.io_capacity_max = 4000.0;
-  EXPECT_EQ(after_filling(set).trigger, Flush_trigger::NONE);
-  set = ON;
-  set.is_on = false;
-  EXPECT_EQ(after_filling(set).trigger, Flush_trigger::NONE);
 }
 
-TEST(AheadFlush, AnIdleDeviceHasNothingToDoWithoutDirtyPages) {
+TEST(AheadFlush, EarlyRuleFlushesAtTheLimitUntilDeviceIsMeasured) {
+  Flush_settings set = ON;
+  /* 2000 pages/s * 0.1 s = 200 pages */
+  EXPECT_EQ(after_fast_redo(set, false).n_pages, 200u);
+  /* The device write capacity is not needed: 75 pages, as above. */
+  set.is_limited_by_device = false;
+  EXPECT_NEAR(static_cast<double>(after_fast_redo(set, false).n_pages), 75.0,
+              1.0);
+}
+
+TEST(AheadFlush, EarlyRuleNeedsALowLimitAndAheadFlushing) {
+  Flush_settings set = ON;
+  set.is_limited_by_device = false;
+  /* The age rule could flush the 3000 pages/s. */
+  set.io_capacity_max = 4000.0;
+  EXPECT_EQ(after_fast_redo(set).trigger, Flush_trigger::NONE);
+  set = ON;
+  set.is_on = false;
+  EXPECT_EQ(after_fast_redo(set).trigger, Flush_trigger::NONE);
+}
+
+TEST(AheadFlush, UtilDoesNotFlushWithoutDirtyPages) {
   Flush_sample sample = sample_at(1.0, 0.0, 0);
   sample.util_per_s = 600.0;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::NONE);
 }
 
-TEST(AheadFlush, NobodyIsHeldBackBelowTheThreshold) {
-  EXPECT_EQ(after_a_while(59.0).session_redo_bytes_per_s, FLUSH_UNLIMITED);
-  EXPECT_EQ(after_a_while(59.0).redo_bytes_per_s, FLUSH_UNLIMITED);
-  EXPECT_LT(after_a_while(61.0).session_redo_bytes_per_s, FLUSH_UNLIMITED);
-  /* A device with ten times the capacity permits ten times the redo generation.
-  A device without a limit counts as innodb_io_capacity_max. */
-  EXPECT_NEAR(after_a_while(80.0, 2000.0).redo_bytes_per_s,
-              10.0 * after_a_while(80.0).redo_bytes_per_s, 1e3);
-  EXPECT_EQ(after_a_while(80.0, FLUSH_UNLIMITED).redo_bytes_per_s,
-            after_a_while(80.0, 2000.0).redo_bytes_per_s);
+TEST(AheadFlush, RedoIsUnlimitedBelowTheAgeThreshold) {
+  /* The threshold is 60 %. */
+  EXPECT_EQ(steady_state(59.0).session_redo_bytes_per_s, FLUSH_UNLIMITED);
+  EXPECT_EQ(steady_state(59.0).redo_bytes_per_s, FLUSH_UNLIMITED);
+  EXPECT_LT(steady_state(61.0).session_redo_bytes_per_s, FLUSH_UNLIMITED);
 }
 
-TEST(AheadFlush, TheRedoLogIsFilledAsFastAsItIsEmptied) {
-  /* 90 % is the setpoint. */
-  const Flush_decision settled = after_a_while(90.0);
-  EXPECT_NEAR(settled.redo_bytes_per_s, 1e6, 1e4);
-  /* Higher below the setpoint, lower above, and 0 at the sync age. */
-  double last = FLUSH_UNLIMITED;
+TEST(AheadFlush, LimitOnRedoIsProportionalToDeviceCapacity) {
+  /* 2000 / 200 = 10 */
+  EXPECT_NEAR(steady_state(80.0, 2000.0).redo_bytes_per_s,
+              10.0 * steady_state(80.0).redo_bytes_per_s, 1e3);
+  /* A device without a limit counts as innodb_io_capacity_max, 2000 pages/s. */
+  EXPECT_EQ(steady_state(80.0, FLUSH_UNLIMITED).redo_bytes_per_s,
+            steady_state(80.0, 2000.0).redo_bytes_per_s);
+}
+
+TEST(AheadFlush, LimitOnRedoIsTheReclaimRateAtTheSetpoint) {
+  /* The setpoint is 60 % + 0.75 * 40 % = 90 %. The device writes 200 pages/s,
+  and 200 pages have 1 MB of redo: 1 MB/s. */
+  const Flush_decision at_setpoint = steady_state(90.0);
+  EXPECT_NEAR(at_setpoint.redo_bytes_per_s, 1e6, 1e4);
+  /* The limit falls, and is 0 from the sync age on. */
+  double last_bytes_per_s = FLUSH_UNLIMITED;
   for (const double age_pct : {61.0, 70.0, 80.0, 90.0, 95.0, 99.0}) {
-    const double now = after_a_while(age_pct).redo_bytes_per_s;
-    EXPECT_LT(now, last) << age_pct;
-    last = now;
+    const double bytes_per_s = steady_state(age_pct).redo_bytes_per_s;
+    EXPECT_LT(bytes_per_s, last_bytes_per_s) << age_pct;
+    last_bytes_per_s = bytes_per_s;
   }
-  EXPECT_EQ(after_a_while(110.0).redo_bytes_per_s, 0.0);
-  EXPECT_EQ(after_a_while(130.0).redo_bytes_per_s, 0.0);
+  EXPECT_EQ(steady_state(110.0).redo_bytes_per_s, 0.0);
+  EXPECT_EQ(steady_state(130.0).redo_bytes_per_s, 0.0);
 }
 
-TEST(AheadFlush, WhatTheDeviceCarriesHoldsBackAlsoWhereItIsNoLimit) {
+TEST(AheadFlush, MeasuredCapacityLimitsRedoIfItDoesNotLimitFlushing) {
   Flush_settings set = ON;
   set.is_limited_by_device = false;
   Flush_sample sample = sample_at(0.0, 90.0);
   sample.device_per_s = 100.0;
-  const Flush_decision seen = decide_at(set, sample);
-  EXPECT_EQ(seen.limit, Flush_limit::IO_CAPACITY_MAX);
-  EXPECT_EQ(seen.n_pages, 200u);
-  EXPECT_TRUE(seen.is_at_device);
+  const Flush_decision measured = decide_at(set, sample);
+  EXPECT_EQ(measured.limit, Flush_limit::IO_CAPACITY_MAX);
+  /* innodb_io_capacity_max: 2000 pages/s * 0.1 s = 200 pages */
+  EXPECT_EQ(measured.n_pages, 200u);
+  EXPECT_TRUE(measured.is_at_device);
+  /* innodb_io_capacity_max instead of the device: 2000 / 100 = 20 times */
   sample.is_device_seen = false;
   EXPECT_NEAR(decide_at(set, sample).redo_bytes_per_s,
-              20.0 * seen.redo_bytes_per_s, 1.0);
+              20.0 * measured.redo_bytes_per_s, 1.0);
 }
 
-TEST(AheadFlush, WhatWasGeneratedWithoutALimitIsNotSubtracted) {
+TEST(AheadFlush, RedoGeneratedWithoutALimitIsNotSubtracted) {
   Ahead_flush policy;
   Flush_decision decision{};
-  /* Below the threshold of 60 % nobody is charged. */
+  /* Below the threshold of 60 %, for two minutes, no session is charged. */
   for (int i = 0; i <= 1201; ++i) {
     Flush_sample sample = sample_at(1.0 + 0.1 * i, i < 1200 ? 59.0 : 90.0);
     sample.lsn += static_cast<uint64_t>(1e6 * 0.1 * i);
@@ -833,14 +961,16 @@ TEST(AheadFlush, WhatWasGeneratedWithoutALimitIsNotSubtracted) {
       EXPECT_EQ(decision.session_redo_bytes_per_s, decision.redo_bytes_per_s);
     }
   }
+  /* From then on there is a limit, and redo for which no session was charged
+  counts as that of other threads. */
   EXPECT_LT(decision.session_redo_bytes_per_s, decision.redo_bytes_per_s);
 }
 
 /** @return the decision on an oldest page age of 30 % of the sync age
 @param[in]  settings           the settings
 @param[in]  adaptive_per_s     what adaptive flushing recommends: pages/s
-@param[in]  redo_per_s         redo generation now: bytes/s
-@param[in]  redo_before_per_s  redo generation in the minute before */
+@param[in]  redo_per_s         redo generation of the last 10 s: bytes/s
+@param[in]  redo_before_per_s  redo generation of the 60 s before: bytes/s */
 Flush_decision after_adaptive(const Flush_settings &settings,
                               double adaptive_per_s, double redo_per_s,
                               double redo_before_per_s) {
@@ -859,20 +989,27 @@ Flush_decision after_adaptive(const Flush_settings &settings,
   return decision;
 }
 
-TEST(AheadFlush, AdaptiveFlushingIsFollowedWhereTheDeviceHasCapacityToSpare) {
-  /* The limit is 2,000 pages/s, 200 for a round of 0.1 s. */
+TEST(AheadFlush, AdaptiveFlushingIsFollowedUpToHalfOfTheLimit) {
   EXPECT_EQ(after_adaptive(ON, 500.0, 1e6, 1e6).n_pages, 50u);
+  /* 0.5 * 2000 pages/s * 0.1 s = 100 pages */
   EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6).n_pages, 100u);
-  /* After a burst, at 0.69 and 0.71 of its redo generation, which decays
-  meanwhile: exp(-10 s / 60 s) is 0.85. */
-  EXPECT_NEAR(
-      static_cast<double>(after_adaptive(ON, 2000.0, 0.58e6, 1e6).n_pages),
-      200.0, 1.0);
-  EXPECT_EQ(after_adaptive(ON, 2000.0, 0.62e6, 1e6).n_pages, 100u);
+  /* With OFF up to the limit. */
   Flush_settings set = ON;
   set.is_on = false;
   EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6).n_pages, 200u);
-  /* Above the threshold, where redo generation is limited, not at all. */
+}
+
+TEST(AheadFlush, AdaptiveFlushingIsFollowedUpToTheLimitInAPause) {
+  /* The maximum of redo generation decays for 10 s, to 1 MB/s * exp(-10 s / 60
+  s) = 0.846 MB/s. A pause is below 0.7 of that: 0.58 / 0.846 = 0.69. */
+  EXPECT_NEAR(
+      static_cast<double>(after_adaptive(ON, 2000.0, 0.58e6, 1e6).n_pages),
+      200.0, 1.0);
+  /* 0.62 / 0.846 = 0.73 */
+  EXPECT_EQ(after_adaptive(ON, 2000.0, 0.62e6, 1e6).n_pages, 100u);
+}
+
+TEST(AheadFlush, AdaptiveFlushingIsNotFollowedAboveTheAgeThreshold) {
   Flush_sample sample = sample_at(0.0, 61.0);
   sample.adaptive_per_s = 2000.0;
   EXPECT_EQ(decide_at(ON, sample).trigger, Flush_trigger::AGE);
@@ -891,24 +1028,31 @@ Flush_decision draining(double drain_s, double age_pct,
   return decide_at(set, sample);
 }
 
-TEST(AheadFlush, SwitchedOffItReleasesTheSessionsStepByStep) {
-  /* 90 % is the setpoint, with the reclaim rate. 1.2^5 is 2.49. */
+TEST(AheadFlush, DrainReleasesSessionsGradually) {
+  /* At the setpoint, 90 %, the limit is the reclaim rate. After t seconds the
+  reclaim rate times 1.2^t - 1 is added. */
   const double limit =
       decide_at(ON, sample_at(0.0, 90.0)).session_redo_bytes_per_s;
+  /* 1 + 1.2^0 - 1 = 1 */
   EXPECT_NEAR(draining(0.0, 90.0).session_redo_bytes_per_s, limit, 1.0);
+  /* 1 + 1.2^5 - 1 = 2.488 */
   EXPECT_NEAR(draining(5.0, 90.0).session_redo_bytes_per_s, 2.488 * limit,
               0.001 * limit);
-  /* The limit is 0 at the sync age. */
+  /* 99.9 % are (99.9 - 60) / 40 = 0.9975 of the range, where the limit is
+  sqrt((1 - 0.9975) / (1 - 0.75)) = 0.1: 0.1 + 1.2^5 - 1 = 1.59. */
   EXPECT_NEAR(draining(5.0, 99.9).session_redo_bytes_per_s, 1.55 * limit,
               0.1 * limit);
-  /* All pages, up to the limit of 2,000 pages/s. */
+}
+
+TEST(AheadFlush, DrainFlushesPagesOfAllAgesAtTheLimit) {
   EXPECT_EQ(draining(5.0, 50.0).trigger, Flush_trigger::DRAIN);
+  /* 2000 pages/s * 0.1 s = 200 pages */
   EXPECT_EQ(draining(5.0, 50.0).n_pages, 200u);
   EXPECT_EQ(draining(5.0, 90.0).trigger, Flush_trigger::DRAIN);
   EXPECT_EQ(draining(5.0, 90.0).lsn_limit, UINT64_MAX);
 }
 
-TEST(AheadFlush, BeyondTheSyncAgeTheReclaimRateIsTheLastOne) {
+TEST(AheadFlush, DrainUsesTheLastReclaimRateBeyondTheSyncAge) {
   Ahead_flush policy;
   Flush_settings set = ON;
   const double limit =
@@ -917,19 +1061,23 @@ TEST(AheadFlush, BeyondTheSyncAgeTheReclaimRateIsTheLastOne) {
   EXPECT_EQ(policy.decide(set, sample).session_redo_bytes_per_s, 0.0);
   set.drain_s = 5.0;
   sample.now_s = 1.2;
+  /* 0 + 1.2^5 - 1 = 1.488 */
   EXPECT_NEAR(policy.decide(set, sample).session_redo_bytes_per_s,
               1.488 * limit, 0.001 * limit);
 }
 
-TEST(AheadFlush, SwitchedOffItEndsWhereAdaptiveFlushingIsEnough) {
-  /* The limit is 2,000 pages/s. Adaptive flushing needs a second to recommend
-  something. */
+TEST(AheadFlush, DrainEndsWhenAdaptiveFlushingIsEnough) {
+  /* It takes at least 2 s. */
   EXPECT_FALSE(draining(1.0, 50.0).is_drained);
   EXPECT_TRUE(draining(2.0, 50.0).is_drained);
+  /* The limit is 2000 pages/s: adaptive flushing recommends more than that, and
+  then as much. */
   EXPECT_FALSE(draining(2.0, 50.0, 2001.0).is_drained);
   EXPECT_TRUE(draining(2.0, 50.0, 2000.0).is_drained);
+  /* It takes at most 60 s. */
   EXPECT_FALSE(draining(59.9, 50.0, 2001.0).is_drained);
   EXPECT_TRUE(draining(60.0, 50.0, 2001.0).is_drained);
+  /* Ahead flushing was not switched off. */
   EXPECT_TRUE(decide_at(ON, sample_at(0.0, 90.0)).is_drained);
 }
 
