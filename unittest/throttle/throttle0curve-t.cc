@@ -15,20 +15,30 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-TEST(ThrottleCurve, HasItsFourProperties) {
-  /* (1) */
+TEST(ThrottleCurve, IsOneAtTheSetpoint) {
   EXPECT_DOUBLE_EQ(throttle_curve(THROTTLE_SETPOINT), 1.0);
-  /* (2) 0.75 / 0.25 = 3; 0.75 / 0.001 = 750 */
+}
+
+TEST(ThrottleCurve, GrowsWithoutBoundTowardsTheAgeThreshold) {
+  /* 0.75 / 0.25 = 3 */
   EXPECT_DOUBLE_EQ(throttle_curve(0.25), 3.0);
+  /* 0.75 / 0.001 = 750 */
   EXPECT_DOUBLE_EQ(throttle_curve(0.001), 750.0);
-  /* (3), and beyond */
+}
+
+TEST(ThrottleCurve, IsZeroFromTheSyncAgeOn) {
   EXPECT_EQ(throttle_curve(1.0), 0.0);
   EXPECT_EQ(throttle_curve(1.5), 0.0);
-  /* (4) */
+}
+
+TEST(ThrottleCurve, NeverRises) {
   for (int i = 1; i < 1000; ++i) {
     EXPECT_GE(throttle_curve(i / 1e3), throttle_curve((i + 1) / 1e3));
   }
-  /* Above the setpoint the root: sqrt((1 - 0.9375) / (1 - 0.75)) = 0.5 */
+}
+
+TEST(ThrottleCurve, FallsAsARootAboveTheSetpoint) {
+  /* sqrt((1 - 0.9375) / (1 - 0.75)) = sqrt(0.25) = 0.5 */
   EXPECT_DOUBLE_EQ(throttle_curve(0.9375), 0.5);
 }
 

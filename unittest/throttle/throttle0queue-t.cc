@@ -18,40 +18,43 @@ Free Software Foundation. See the file LICENSE.
 namespace spw {
 namespace {
 
-constexpr int64_t SECOND = 1'000'000'000;
-constexpr int64_t MS = 1'000'000;
+/** A second and a millisecond: nanoseconds. */
+constexpr int64_t SECOND_NS = 1'000'000'000;
+constexpr int64_t MS_NS = 1'000'000;
 
-/** A queue with a limit of 1,000,000 bytes/s: 1 byte/us. */
+/** @return a queue with a limit of 1,000,000 bytes/s: 1 byte/us */
 Throttle_queue queue_of_one_byte_per_us() {
   Throttle_queue queue;
   queue.set_rate(0, 1e6);
   return queue;
 }
 
-/** Session 1 has waited at a time, and not a microsecond before. */
-void expect_served_at(Throttle_queue *queue, int64_t ns) {
-  queue->advance(ns - 1000);
+/** Session 1 has waited at a time, and not a microsecond before.
+@param[in]  queue   the queue
+@param[in]  end_ns  the time: nanoseconds */
+void expect_served_at(Throttle_queue *queue, int64_t end_ns) {
+  queue->advance(end_ns - 1000);
   EXPECT_TRUE(queue->is_waiting(1));
-  queue->advance(ns);
+  queue->advance(end_ns);
   EXPECT_FALSE(queue->is_waiting(1));
 }
 
-TEST(ThrottleQueue, ASessionWaitsForItsBytesAtTheLimit) {
+TEST(ThrottleQueue, SessionWaitsForItsBytesAtTheLimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 3000.0);
-  /* 3,000 bytes at 1 byte/us. */
+  /* 3000 bytes / 1 byte/us = 3 ms */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 3e-3);
-  expect_served_at(&queue, 3 * MS);
+  expect_served_at(&queue, 3 * MS_NS);
 }
 
-TEST(ThrottleQueue, SessionsOfTheSameBytesAreServedOneAfterTheOther) {
+TEST(ThrottleQueue, SessionsOfEqualChargesAreServedOneAfterTheOther) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (uint64_t id = 1; id <= 10; ++id) {
     queue.charge(0, id, 1000.0);
   }
-  /* 1,000 bytes in each millisecond. */
+  /* 1000 bytes / 1 byte/us = 1 ms for each session */
   for (int64_t ms = 1; ms <= 10; ++ms) {
-    queue.advance(ms * MS + 1);
+    queue.advance(ms * MS_NS + 1);
     unsigned n_served = 0;
     for (uint64_t id = 1; id <= 10; ++id) {
       n_served += queue.is_waiting(id) ? 0 : 1;
@@ -60,101 +63,105 @@ TEST(ThrottleQueue, SessionsOfTheSameBytesAreServedOneAfterTheOther) {
   }
 }
 
-TEST(ThrottleQueue, TheRemainingTimeIsAnUpperBound) {
+TEST(ThrottleQueue, RemainingTimeIsAnUpperBound) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   EXPECT_EQ(queue.remaining_s(1), 0.0);
   queue.charge(0, 1, 1e6);
   queue.charge(0, 2, 1000.0);
-  /* Its own bytes twice, as it comes after a piece that is not served yet; and
-  as much of the other one. */
+  /* Each of the two sessions counts with the tag and the bytes of session 2:
+  2 * (1000 + 1000) bytes / 1 byte/us = 4 ms. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(2), 4e-3);
-  /* All bytes. */
+  /* At most all bytes: 1,000,000 + 1000 */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 1.001);
 }
 
-TEST(ThrottleQueue, TheOneWithTheMostBytesWaitsLongest) {
+TEST(ThrottleQueue, SessionWithMostBytesWaitsLongest) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 4e6);
-  /* A session of 400 bytes, which comes again at once each time, waits for
-  pieces of the other session only. */
-  int64_t now = 0;
-  int64_t longest = 0;
+  /* Session 2 is charged 400 bytes, and again as soon as they are served. */
+  int64_t now_ns = 0;
+  int64_t longest_ns = 0;
   double bytes = 0.0;
-  while (now < SECOND) {
-    queue.charge(now, 2, 400.0);
-    const int64_t begin = now;
+  while (now_ns < SECOND_NS) {
+    queue.charge(now_ns, 2, 400.0);
+    const int64_t begin_ns = now_ns;
     while (queue.is_waiting(2)) {
-      now += MS / 10;
-      queue.advance(now);
+      now_ns += MS_NS / 10;
+      queue.advance(now_ns);
     }
-    longest = std::max(longest, now - begin);
+    longest_ns = std::max(longest_ns, now_ns - begin_ns);
     bytes += 400.0;
   }
-  /* 4,096 bytes of the other, and its own. */
-  EXPECT_LE(longest, 5 * MS);
-  /* Half of the limit. */
+  /* It waits for at most one piece of session 1 and for its own bytes: 4096 +
+  400 bytes / 1 byte/us = 4.5 ms. */
+  EXPECT_LE(longest_ns, 5 * MS_NS);
+  /* Half of 1,000,000 bytes/s * 1 s */
   EXPECT_NEAR(bytes, 0.5e6, 0.05e6);
   EXPECT_TRUE(queue.is_waiting(1));
 }
 
 TEST(ThrottleQueue, EachSessionGetsTheSameRate) {
-  /* Sessions that are charged 100 to 102,400 bytes at a time. */
+  /* The charges of the 11 sessions are 100, 200, ... 102,400 bytes. */
   Throttle_queue queue = queue_of_one_byte_per_us();
-  std::array<double, 11> bytes{};
-  std::array<double, 11> served{};
-  for (int64_t now = 0; now <= 10 * SECOND; now += MS / 10) {
-    queue.advance(now);
-    for (size_t i = 0; i < bytes.size(); ++i) {
+  std::array<double, 11> charge_bytes{};
+  std::array<double, 11> served_bytes{};
+  for (int64_t now_ns = 0; now_ns <= 10 * SECOND_NS; now_ns += MS_NS / 10) {
+    queue.advance(now_ns);
+    for (size_t i = 0; i < charge_bytes.size(); ++i) {
       if (!queue.is_waiting(i)) {
-        served[i] += bytes[i];
-        bytes[i] = 100.0 * static_cast<double>(1 << i);
-        queue.charge(now, i, bytes[i]);
+        served_bytes[i] += charge_bytes[i];
+        charge_bytes[i] = 100.0 * static_cast<double>(1 << i);
+        queue.charge(now_ns, i, charge_bytes[i]);
       }
     }
   }
-  /* 10,000,000 bytes for 11 sessions. A charge of the last one is a ninth of
-  its share. */
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    EXPECT_NEAR(served[i], 10e6 / 11.0, 110e3) << i;
+  /* 1,000,000 bytes/s * 10 s / 11 = 909,091 bytes. The last charge, of up to
+  102,400 bytes, may not be served yet. */
+  for (size_t i = 0; i < charge_bytes.size(); ++i) {
+    EXPECT_NEAR(served_bytes[i], 10e6 / 11.0, 110e3) << i;
   }
 }
 
-TEST(ThrottleQueue, TellsWhoHasWaited) {
+TEST(ThrottleQueue, ReturnsEachServedSessionOnce) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 5000.0);
   queue.charge(0, 2, 1000.0);
   EXPECT_TRUE(queue.take_served().empty());
-  queue.advance(1 * MS + 1);
+  /* Session 2 comes first, as its piece is smaller than the 4,096 bytes of
+  session 1: 1000 bytes / 1 byte/us = 1 ms. */
+  queue.advance(1 * MS_NS + 1);
   EXPECT_EQ(queue.take_served(), std::vector<uint64_t>{2});
   EXPECT_TRUE(queue.take_served().empty());
-  queue.set_rate(2 * MS, THROTTLE_UNLIMITED);
+  /* Without a limit all sessions have waited. */
+  queue.set_rate(2 * MS_NS, THROTTLE_UNLIMITED);
   EXPECT_EQ(queue.take_served(), std::vector<uint64_t>{1});
 }
 
 TEST(ThrottleQueue, UnusedTimeIsNotSaved) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.advance(SECOND);
-  queue.charge(SECOND, 1, 2000.0);
+  queue.advance(SECOND_NS);
+  queue.charge(SECOND_NS, 1, 2000.0);
+  /* 2000 bytes / 1 byte/us = 2 ms, although no session was charged for 1 s. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 2e-3);
 }
 
-TEST(ThrottleQueue, WhoIsChargedAgainWaitsForBoth) {
+TEST(ThrottleQueue, SessionWaitsForSumOfItsCharges) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 2000.0);
-  queue.charge(1 * MS, 1, 3000.0);
-  /* 5,000 bytes from the begin on. */
-  expect_served_at(&queue, 5 * MS);
+  queue.charge(1 * MS_NS, 1, 3000.0);
+  /* (2000 + 3000) bytes / 1 byte/us = 5 ms after the first charge */
+  expect_served_at(&queue, 5 * MS_NS);
 }
 
-TEST(ThrottleQueue, AHigherLimitEndsADelayEarlier) {
+TEST(ThrottleQueue, HigherLimitEndsDelayEarlier) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 4000.0);
-  /* 1,000 bytes at 1 byte/us, 3,000 at 3. */
-  queue.set_rate(1 * MS, 3e6);
-  expect_served_at(&queue, 2 * MS);
+  /* 1000 bytes / 1 byte/us + 3000 bytes / 3 bytes/us = 2 ms */
+  queue.set_rate(1 * MS_NS, 3e6);
+  expect_served_at(&queue, 2 * MS_NS);
 }
 
-TEST(ThrottleQueue, WithoutALimitNobodyWaits) {
+TEST(ThrottleQueue, NoSessionWaitsWithoutALimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 1e9);
   queue.charge(0, 2, 1e9);
@@ -163,21 +170,23 @@ TEST(ThrottleQueue, WithoutALimitNobodyWaits) {
   EXPECT_FALSE(queue.is_waiting(2));
   queue.charge(0, 1, 1e9);
   EXPECT_FALSE(queue.is_waiting(1));
-  /* And with a limit again, nothing is left of it. */
-  queue.set_rate(SECOND, 1e6);
-  queue.charge(SECOND, 3, 1000.0);
+  /* With a limit again, the bytes of before do not count: 1000 bytes / 1
+  byte/us = 1 ms. */
+  queue.set_rate(SECOND_NS, 1e6);
+  queue.charge(SECOND_NS, 3, 1000.0);
   EXPECT_DOUBLE_EQ(queue.remaining_s(3), 1e-3);
 }
 
-TEST(ThrottleQueue, ALimitOfNothingServesNobody) {
+TEST(ThrottleQueue, LimitOfZeroServesNoSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.set_rate(0, 0.0);
   queue.charge(0, 1, 1.0);
-  queue.advance(1000 * SECOND);
+  queue.advance(1000 * SECOND_NS);
+  /* 1 byte / 0 bytes/s is infinite. */
   EXPECT_GT(queue.remaining_s(1), 1e9);
 }
 
-TEST(ThrottleQueue, ASessionThatIsForgivenLeavesNothingBehind) {
+TEST(ThrottleQueue, ForgivenBytesDelayNoOtherSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 1e6);
   queue.charge(0, 2, 2000.0);
@@ -186,23 +195,23 @@ TEST(ThrottleQueue, ASessionThatIsForgivenLeavesNothingBehind) {
   EXPECT_FALSE(queue.is_waiting(1));
   EXPECT_EQ(queue.bytes_of(1), 0.0);
   /* Session 2's 2,000 bytes take 2 ms, as nothing else is served. */
-  queue.advance(2 * MS);
+  queue.advance(2 * MS_NS);
   EXPECT_FALSE(queue.is_waiting(2));
   queue.forgive(2);
 }
 
-TEST(ThrottleQueue, ADeadlineIsKeptWhileASessionWaits) {
+TEST(ThrottleQueue, DeadlineLastsUntilTheSessionIsServed) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 1000.0);
-  queue.set_deadline(1, 7 * MS);
-  EXPECT_EQ(queue.deadline_ns(1), 7 * MS);
-  queue.advance(1 * MS);
+  queue.set_deadline(1, 7 * MS_NS);
+  EXPECT_EQ(queue.deadline_ns(1), 7 * MS_NS);
+  queue.advance(1 * MS_NS);
   EXPECT_EQ(queue.deadline_ns(1), 0);
-  queue.set_deadline(1, 7 * MS);
+  queue.set_deadline(1, 7 * MS_NS);
   EXPECT_EQ(queue.deadline_ns(1), 0);
 }
 
-TEST(ThrottleQueue, ASessionSucceedsTheFirstOfItsAccountThatHasEnded) {
+TEST(ThrottleQueue, NewSessionTakesThePlaceOfTheFirstEndedOneOfItsAccount) {
   constexpr size_t ACCOUNT = 7;
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (const uint64_t id : {1, 2, 3}) {
@@ -215,7 +224,7 @@ TEST(ThrottleQueue, ASessionSucceedsTheFirstOfItsAccountThatHasEnded) {
   queue.end(ACCOUNT + 1, 3);
   /* The first piece of each of the three, 4,096 bytes, and session 4's 100
   bytes: 12,388 us. Session 4 has waited. */
-  queue.advance(13 * MS);
+  queue.advance(13 * MS_NS);
   queue.succeed(ACCOUNT, 11);
   queue.succeed(ACCOUNT, 12);
   queue.succeed(ACCOUNT, 13);
@@ -227,47 +236,55 @@ TEST(ThrottleQueue, ASessionSucceedsTheFirstOfItsAccountThatHasEnded) {
   }
   EXPECT_TRUE(queue.is_waiting(3));
   /* Three sessions with 5,904 bytes each: 17,712 us. */
-  queue.advance(31 * MS);
+  queue.advance(31 * MS_NS);
   EXPECT_FALSE(queue.is_waiting(11));
   EXPECT_FALSE(queue.is_waiting(12));
   EXPECT_FALSE(queue.is_waiting(3));
 }
 
-TEST(ThrottleQueue, NobodySucceedsASessionThatHasWaited) {
+TEST(ThrottleQueue, ServedSessionHasNoSuccessor) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 100.0);
-  queue.advance(1 * MS);
+  queue.advance(1 * MS_NS);
   queue.end(0, 1);
   queue.succeed(0, 11);
   EXPECT_FALSE(queue.is_waiting(11));
-  queue.charge(1 * MS, 2, 100.0);
+  queue.charge(1 * MS_NS, 2, 100.0);
   queue.end(0, 2);
-  queue.set_rate(1 * MS, THROTTLE_UNLIMITED);
+  queue.set_rate(1 * MS_NS, THROTTLE_UNLIMITED);
   queue.succeed(0, 12);
   EXPECT_FALSE(queue.is_waiting(12));
 }
 
-TEST(ThrottleQueue, AClockThatIsLateChangesNothing) {
+TEST(ThrottleQueue, TimeBeforeTheLastCallCountsAsThatOfTheLastCall) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(10 * MS, 1, 5000.0);
-  queue.charge(8 * MS, 2, 1000.0);
-  queue.advance(9 * MS);
+  /* The charge at 8 ms counts as one at 10 ms. */
+  queue.charge(10 * MS_NS, 1, 5000.0);
+  queue.charge(8 * MS_NS, 2, 1000.0);
+  queue.advance(9 * MS_NS);
   EXPECT_TRUE(queue.is_waiting(2));
-  queue.advance(16 * MS);
+  /* 10 ms + (5000 + 1000) bytes / 1 byte/us = 16 ms */
+  queue.advance(16 * MS_NS);
   EXPECT_FALSE(queue.is_waiting(1));
   EXPECT_FALSE(queue.is_waiting(2));
 }
 
-TEST(ThrottleDelay, TheMaximumIsForEachKib) {
+TEST(ThrottleDelay, MaxDelayIsForEachKib) {
+  /* At least that of 1 KiB: 0.5 s */
   EXPECT_DOUBLE_EQ(throttle_max_delay_s(500'000, 100.0), 0.5);
   EXPECT_DOUBLE_EQ(throttle_max_delay_s(500'000, 1024.0), 0.5);
+  /* 0.5 s * 4096 / 1024 = 2 s */
   EXPECT_DOUBLE_EQ(throttle_max_delay_s(500'000, 4096.0), 2.0);
 }
 
-TEST(ThrottleExpiry, AnOldLimitHoldsWhileRedoSpaceIsShort) {
+/* The arguments: time since the decision in nanoseconds, checkpoint age and
+sync age in bytes, age threshold in percent. */
+TEST(ThrottleExpiry, ExpiredLimitHoldsAboveTheAgeThreshold) {
   EXPECT_TRUE(throttle_is_current(THROTTLE_EXPIRY_NS, 10, 100, 75.0));
+  /* A checkpoint age of 75 / 100 = 75 % is not above the threshold; 76 % is. */
   EXPECT_FALSE(throttle_is_current(THROTTLE_EXPIRY_NS + 1, 75, 100, 75.0));
   EXPECT_TRUE(throttle_is_current(THROTTLE_EXPIRY_NS + 1, 76, 100, 75.0));
+  /* The sync age is not known. */
   EXPECT_FALSE(throttle_is_current(THROTTLE_EXPIRY_NS + 1, 76, 0, 75.0));
 }
 
