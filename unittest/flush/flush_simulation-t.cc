@@ -295,7 +295,6 @@ best of six settings of innodb_io_capacity the worst second has 0.05 of the
 mean. */
 TEST(FlushSimulation, DeviceOfVaryingSpeedIsUsed) {
   Sim_setup setup = sim_volume(SIM_CLOUD, SIM_WORKING_SETS[0]);
-  (void)Flush_simulation{setup}.run(1);
   Flush_simulation steady{setup};
   (void)steady.run(300);
   const double steady_mean = steady.run(100).mean();
