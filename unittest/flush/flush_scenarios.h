@@ -120,6 +120,17 @@ inline std::vector<Sim_scenario> sim_scenarios() {
     return now_s >= 320.0 && now_s < 350.0 ? 10e3 : 0.0;
   };
   add("a rollback of 300,000 rows, sata-ssd", setup, 300, 2750.0, 0.6);
+
+  /* A disk of 7,200 rpm: 4.2 ms until the sector passes, 8 ms for a seek over
+  all of the disk. */
+  setup = sim_volume({"disk-7200rpm", 240.0, 120e6, 4.2e-3}, hot_and_cold);
+  setup.seek_s = 8e-3;
+  add("seeks, disk-7200rpm", setup, 600, 68.0, 0.7);
+
+  /* Beside the clients, 20,000 rows a second in one transaction. */
+  setup = sim_volume(SIM_SATA, hot_and_cold);
+  setup.huge_changes_per_s = 20e3;
+  add("one huge transaction, sata-ssd", setup, 300, 1650.0, 0.65);
   return all;
 }
 

@@ -90,6 +90,10 @@ struct Sim_setup {
   other: bytes; 0 for none. */
   double blob_bytes{0.0};
 
+  /** One more client has a transaction that does not end and changes this many
+  rows a second, if it is not delayed. */
+  double huge_changes_per_s{0.0};
+
   /** Transactions/s that arrive, over time; they wait for an idle client.
   Without it, each client begins a transaction when its last has ended. */
   std::function<double(double)> arrivals{};
@@ -100,6 +104,11 @@ struct Sim_setup {
   /** Time that a batch of the flush lists takes whatever its size, over time:
   seconds. The device writes the redo log meanwhile. */
   std::function<double(double)> batch_s{};
+
+  /** Time of a seek over the whole disk: seconds. Pages of a batch are written
+  in the order of their places, so that with n pages a seek takes this time over
+  sqrt(n): a seek takes the root of the distance (Ruemmler and Wilkes, 1994). */
+  double seek_s{0.0};
 
   /** I/Os that the device has saved up and carries at SIM_BURST_SPEED, as a
   cloud volume does; it saves what its figures allow and is not used. */
@@ -234,7 +243,8 @@ class Flush_simulation {
   explicit Flush_simulation(const Sim_setup &setup)
       : m_setup(setup),
         m_settings(setup.settings),
-        m_clients(setup.n_clients + (setup.blob_bytes > 0.0 ? 1 : 0)) {
+        m_clients(setup.n_clients + (setup.blob_bytes > 0.0 ? 1 : 0) +
+                  (setup.huge_changes_per_s > 0.0 ? 1 : 0)) {
     m_settings.is_limited_by_device =
         m_settings.is_on && setup.flush_device == Flush_device::LATENCY;
     m_settings.is_io_capacity_default =
@@ -245,8 +255,9 @@ class Flush_simulation {
       m_clean[i] = setup.pages[i].n;
     }
     if (setup.blob_bytes > 0.0) {
-      m_clients.back().is_blob = true;
+      m_clients[setup.n_clients].is_blob = true;
     }
+    m_clients.back().is_huge = setup.huge_changes_per_s > 0.0;
     /* Source: log0constants.h, log0files_capacity.cc. */
     const double hard = setup.redo_capacity * 30.0 / 32.0;
     const double soft = hard * 0.95;
@@ -310,15 +321,14 @@ class Flush_simulation {
   static constexpr double BLOB_WORK = 20.0;
 
   /** A client: whether it is delayed, and since when; changes and fraction of
-  work that its transaction has left; max delay, and the redo since the last
-  charge. */
+  work that its transaction has left; the redo since the last charge. */
   struct Client {
     bool is_blob{false};
+    bool is_huge{false};
     bool is_delayed{false};
     int64_t delayed_ns{0};
     unsigned n_left{0};
     double work_left{0.0};
-    double max_delay_s{0.0};
     double uncharged_bytes{0.0};
   };
 
@@ -353,7 +363,8 @@ class Flush_simulation {
   double page_cost_s() const {
     const double times = m_setup.is_doublewrite ? 2.0 : 1.0;
     return std::max(1.0 / m_setup.device.iops,
-                    times * SIM_PAGE_BYTES / m_setup.device.bytes_per_s);
+                    times * SIM_PAGE_BYTES / m_setup.device.bytes_per_s) +
+           m_setup.seek_s / std::sqrt(std::max(1.0, m_in_flight));
   }
 
   /** Duration of a redo write, which queues behind all other writes: seconds.
@@ -389,26 +400,43 @@ class Flush_simulation {
     if (m_setup.arrivals) {
       m_waiting += m_setup.arrivals(m_now_s) * TICK_S;
     }
-    m_n_changes = 0;
+    m_n_changes = 0.0;
     const double work_s = m_setup.cpu_s + commit_s();
     unsigned n_done = 0;
     unsigned n_blobs = 0;
     for (size_t i = 0; i < m_clients.size(); ++i) {
       Client *const client = &m_clients[(m_n_ticks + i) % m_clients.size()];
+      if (client->is_huge) {
+        change_many(client);
+        continue;
+      }
       (client->is_blob ? n_blobs : n_done) += go_on(client, work_s);
     }
     second->blobs += n_blobs;
-    change(static_cast<double>(m_n_changes));
-    m_n_reads += m_setup.miss_fraction * static_cast<double>(m_n_changes);
-    m_lru_due += m_setup.miss_fraction * static_cast<double>(m_n_changes) *
-                 0.01 * dirty_pct();
+    change(m_n_changes);
+    m_n_reads += m_setup.miss_fraction * m_n_changes;
+    m_lru_due += m_setup.miss_fraction * m_n_changes * 0.01 * dirty_pct();
     insert_pages(n_blobs);
     return n_done;
   }
 
+  /** The client with the endless transaction works for a tick. */
+  void change_many(Client *client) {
+    if (is_stopped() || is_delayed(client, m_now_ns)) {
+      return;
+    }
+    const double n = m_setup.huge_changes_per_s * TICK_S;
+    m_n_changes += n;
+    client->uncharged_bytes += n * m_setup.redo_bytes / m_setup.changes;
+    if (client->uncharged_bytes >= THROTTLE_CHARGE_BYTES) {
+      charge(client, m_now_ns);
+      delay(client, m_now_ns);
+    }
+  }
+
   /** A client works for a tick. Its transaction is one statement. It is delayed
-  before the statement, and after each batch of changes, as in
-  throttle0session.cc.
+  before the statement, and after each batch of changes, and charged when the
+  statement ends, as in throttle0session.cc.
   @param[in,out]  client  the client
   @param[in]      work_s  present duration of a transaction: seconds
   @return its transactions that have ended */
@@ -416,15 +444,9 @@ class Flush_simulation {
     unsigned n_done = 0;
     for (int64_t ns = m_now_ns; ns < m_now_ns + TICK_NS;) {
       if (client->is_delayed) {
-        const double delay_s =
-            1e-9 * static_cast<double>(ns - client->delayed_ns);
-        if (delay_s >= client->max_delay_s) {
-          m_queue.forgive(id_of(client));
-        } else if (m_queue.is_waiting(id_of(client))) {
+        if (is_delayed(client, ns)) {
           break;
         }
-        client->is_delayed = false;
-        m_delay_ns = std::max(m_delay_ns, ns - client->delayed_ns);
         make_changes(client, ns);
       } else if (client->work_left > 0.0) {
         const auto work_ns = static_cast<int64_t>(1e9 * work_s);
@@ -437,6 +459,7 @@ class Flush_simulation {
         }
         ns += remaining_ns;
         client->work_left = 0.0;
+        charge(client, ns);
         ++n_done;
       } else {
         if (is_stopped() || m_cpu < 1.0 ||
@@ -447,7 +470,7 @@ class Flush_simulation {
         m_waiting -= m_setup.arrivals ? 1.0 : 0.0;
         client->n_left = client->is_blob ? 1 : m_setup.changes;
         client->work_left = client->is_blob ? BLOB_WORK : 1.0;
-        charge(client, ns);
+        delay(client, ns);
         make_changes(client, ns);
       }
     }
@@ -467,11 +490,35 @@ class Flush_simulation {
       client->uncharged_bytes += m_setup.redo_bytes / m_setup.changes;
       if (client->uncharged_bytes >= THROTTLE_CHARGE_BYTES) {
         charge(client, now_ns);
+        delay(client, now_ns);
       }
     }
   }
 
-  /** Charge a client for its redo, and delay it if it has to wait. */
+  /** @return whether a client is still delayed */
+  bool is_delayed(Client *client, int64_t now_ns) {
+    if (client->is_delayed) {
+      const uint64_t id = id_of(client);
+      if (m_queue.is_waiting(id)) {
+        if (now_ns < m_queue.deadline_ns(id)) {
+          return true;
+        }
+        m_queue.forgive(id);
+      }
+      client->is_delayed = false;
+      m_delay_ns = std::max(m_delay_ns, now_ns - client->delayed_ns);
+    }
+    return false;
+  }
+
+  /** Delay a client if it has to wait. */
+  void delay(Client *client, int64_t now_ns) {
+    client->is_delayed =
+        1e9 * m_queue.remaining_s(id_of(client)) >= THROTTLE_GROUP_NS;
+    client->delayed_ns = now_ns;
+  }
+
+  /** Charge a client for its redo. */
   void charge(Client *client, int64_t now_ns) {
     const double bytes = std::exchange(client->uncharged_bytes, 0.0);
     if (m_decision.session_redo_bytes_per_s == FLUSH_UNLIMITED ||
@@ -479,11 +526,11 @@ class Flush_simulation {
       return;
     }
     m_charged_bytes += bytes;
-    m_queue.charge(now_ns, id_of(client), bytes);
-    client->is_delayed =
-        1e9 * m_queue.remaining_s(id_of(client)) >= THROTTLE_GROUP_NS;
-    client->delayed_ns = now_ns;
-    client->max_delay_s = throttle_max_delay_s(m_setup.max_delay_us, bytes);
+    const uint64_t id = id_of(client);
+    m_queue.charge(now_ns, id, bytes);
+    m_queue.set_deadline(id,
+                         now_ns + throttle_max_wait_ns(m_setup.max_delay_us,
+                                                       m_queue.bytes_of(id)));
   }
 
   uint64_t id_of(const Client *client) const {
@@ -846,7 +893,7 @@ class Flush_simulation {
 
   /** Row changes of this tick, without those of blob_bytes; redo that clients
   were charged. */
-  uint64_t m_n_changes{0};
+  double m_n_changes{0.0};
   double m_n_reads{0.0};
   double m_charged_bytes{0.0};
   Throttle_queue m_queue;

@@ -279,6 +279,13 @@ TEST(ThrottleDelay, MaxDelayIsForEachKib) {
 
 /* The arguments: time since the decision in nanoseconds, checkpoint age and
 sync age in bytes, age threshold in percent. */
+TEST(ThrottleDelay, NoSessionWaitsForMoreThanAMinute) {
+  /* 0.5 s for each KiB: 100 KiB would be 50 s, 121 KiB 60.5 s. */
+  EXPECT_EQ(throttle_max_wait_ns(500'000, 100.0 * 1024.0), 50 * SECOND_NS);
+  EXPECT_EQ(throttle_max_wait_ns(500'000, 121.0 * 1024.0), 60 * SECOND_NS);
+  EXPECT_EQ(throttle_max_wait_ns(500'000, 1e300), 60 * SECOND_NS);
+}
+
 TEST(ThrottleExpiry, ExpiredLimitHoldsAboveTheAgeThreshold) {
   EXPECT_TRUE(throttle_is_current(THROTTLE_EXPIRY_NS, 10, 100, 75.0));
   /* A checkpoint age of 75 / 100 = 75 % is not above the threshold; 76 % is. */

@@ -235,20 +235,15 @@ bool is_limited() {
   return true;
 }
 
-/** @param[in]  bytes  bytes of redo that a session was charged
-@return max time that it waits for them: nanoseconds */
-int64_t max_wait_ns(double bytes) {
-  return static_cast<int64_t>(
-      std::min(static_cast<double>(THROTTLE_WAIT_MAX_NS),
-               1e9 * throttle_max_delay_s(ahead_flushing_max_delay_us, bytes)));
-}
-
 /** @return redo of this thread to charge: bytes; 0 if a delay would be too
 short */
 uint64_t take_uncharged() {
   const uint64_t bytes =
       t_redo.generated - std::exchange(t_redo.charged, t_redo.generated);
-  return max_wait_ns(static_cast<double>(bytes)) < SLEEP_MIN_NS ? 0 : bytes;
+  return throttle_max_wait_ns(ahead_flushing_max_delay_us,
+                              static_cast<double>(bytes)) < SLEEP_MIN_NS
+             ? 0
+             : bytes;
 }
 
 void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
@@ -256,7 +251,9 @@ void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
   if (bytes != 0) {
     s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
     queue.charge(now, id, static_cast<double>(bytes));
-    queue.set_deadline(id, now + max_wait_ns(queue.bytes_of(id)));
+    queue.set_deadline(id,
+                       now + throttle_max_wait_ns(ahead_flushing_max_delay_us,
+                                                  queue.bytes_of(id)));
   }
 }
 

@@ -99,6 +99,15 @@ inline double throttle_max_delay_s(unsigned long max_delay_us, double bytes) {
          std::max(1.0, bytes / THROTTLE_DELAY_BYTES);
 }
 
+/** @param[in]  max_delay_us  innodb_ahead_flushing_max_delay_us
+@param[in]  bytes         redo that a session waits for: bytes
+@return max time that it waits after its last charge: nanoseconds */
+inline int64_t throttle_max_wait_ns(unsigned long max_delay_us, double bytes) {
+  return static_cast<int64_t>(
+      std::min(static_cast<double>(THROTTLE_WAIT_MAX_NS),
+               1e9 * throttle_max_delay_s(max_delay_us, bytes)));
+}
+
 /** The queue. Each session in it has bytes to wait for. They are served in
 pieces, in the order of the pieces' tags: the tag of the piece that was served
 last, when the session came, and the bytes of its own pieces since. Not
