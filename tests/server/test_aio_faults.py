@@ -125,14 +125,21 @@ class AioFaults(unittest.TestCase):
         self.assertNotIn("set the sysctl", warning)
 
     def test_another_process_takes_the_room(self):
-        """The third io_setup() fails: the server destroys two contexts and uses half the depth. It does not suggest a
-        larger fs.aio-max-nr, because the kernel's figures show free requests."""
-        self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} 1 3 3")
+        """io_setup() fails from the third time on: the server destroys two contexts, tries again for 2.5 s, and uses half
+        the depth. It does not suggest a larger fs.aio-max-nr, because the kernel's figures show free requests."""
+        self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} {DEPTH} 3 {EVER}")
         self.assertEqual(self.status("write_depth"), DEPTH // 2)
         self.assertEqual(self.contexts(), THREADS)
         (warning,) = self.warnings()
         self.assertIn(io_setup_failed(errno.EAGAIN) + f"The depth is lowered to {DEPTH // 2}.", warning)
         self.assertNotIn("set the sysctl", warning)
+
+    def test_another_process_gives_the_room_back(self):
+        """The third io_setup() fails, and the next ones do not: the depth is that of the setting."""
+        self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} 1 3 3")
+        self.assertEqual(self.status("write_depth"), DEPTH)
+        self.assertEqual(self.contexts(), THREADS)
+        self.assertEqual(self.warnings(), [])
 
     def test_a_kernel_without_aio(self):
         """io_setup() fails with ENOSYS, as in a sandbox that blocks it."""

@@ -96,12 +96,23 @@ TEST(AheadFlush, EmptyPoolAndUnknownSyncAgeAreBelowTheThresholds) {
   EXPECT_EQ(decision.n_pages, 0u);
 }
 
-TEST(AheadFlush, DirtyThresholdDefaultsToNineTenthsOfMaxDirtyPagesPct) {
-  /* 0.9 * 90 % = 81 % */
+TEST(AheadFlush, DirtyThresholdIsAtMostNineTenthsOfMaxDirtyPagesPct) {
+  /* The default: 0.9 * 90 % = 81 % */
   EXPECT_EQ(flush_dirty_threshold_pct(ON), 81.0);
   Flush_settings set = ON;
   set.dirty_pct = 10.0;
   EXPECT_EQ(flush_dirty_threshold_pct(set), 10.0);
+  /* 0.9 * 50 % = 45 % */
+  set.dirty_pct = 46.0;
+  set.max_dirty_pct = 50.0;
+  EXPECT_EQ(flush_dirty_threshold_pct(set), 45.0);
+}
+
+TEST(AheadFlush, DirtyPctOfZeroSwitchesTheDirtyRuleOff) {
+  Flush_settings set = ON;
+  set.dirty_pct = 0.0;
+  EXPECT_EQ(decide_at(set, sample_at(0.0, 0.0, 99'999)).trigger,
+            Flush_trigger::NONE);
 }
 
 TEST(AheadFlush, DirtyRuleRisesFromIoPctToIoCapacityMax) {

@@ -24,6 +24,7 @@ Depth, contexts, slots and counters of the AIO arrays. */
 #include <fstream>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -185,15 +186,16 @@ static int create_contexts(size_t n_contexts, size_t n_events) {
   return 0;
 }
 
-/** Warn that the depth is below the setting: the requests needed and available,
-and what to change.
+/** Report that the depth is below the setting: the requests needed and
+available, and what to change. It is an error if the setting is the default,
+with which stock does not start.
 @param[in]  input  the setting, and the kernel's figures of then
 @param[in]  depth  the depth; 0 with simulated AIO
 @param[in]  error  the negative error number of io_setup(), or 0 */
-static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
-                          int error) {
+static void report_depth(const Aio_depth_input &input, uint64_t depth,
+                         int error) {
   const uint64_t needed = decide_aio_depth(input).needed;
-  ib::warn warning;
+  std::ostringstream warning;
 
   warning << "innodb_aio_pending_ios_per_thread=" << input.requested << " with "
           << input.n_contexts << " I/O threads needs " << needed
@@ -224,6 +226,12 @@ static void warn_of_depth(const Aio_depth_input &input, uint64_t depth,
                " to "
             << input.system_used + needed << " or more.";
   }
+
+  if (input.requested == AIO_DEPTH_DEFAULT) {
+    ib::error() << warning.str();
+  } else {
+    ib::warn() << warning.str();
+  }
 }
 
 void aio_start(size_t n_threads) {
@@ -249,12 +257,21 @@ void aio_start(size_t n_threads) {
   }
 
   int first_error = 0;
+  int n_again = 0;
 
   while (decision.depth != 0) {
     const int error = create_contexts(n_threads, decision.depth);
 
     if (error == 0) {
       break;
+    }
+
+    if (error == -EAGAIN && n_again < RELEASE_ATTEMPTS) {
+      /* Another process has taken the requests since, and may give them back.
+       */
+      ++n_again;
+      std::this_thread::sleep_for(RELEASE_POLL_INTERVAL);
+      continue;
     }
 
     if (first_error == 0) {
@@ -274,7 +291,7 @@ void aio_start(size_t n_threads) {
   }
 
   if (decision.depth != requested) {
-    warn_of_depth(input, decision.depth, first_error);
+    report_depth(input, decision.depth, first_error);
   }
 
   if (decision.depth == 0) {

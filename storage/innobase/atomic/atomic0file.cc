@@ -329,6 +329,10 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
         "innodb_use_atomic_writes is ignored: a read-only server does not write"
         " data files.");
   }
+  if (use_atomic_writes_fs && setting() == Atomic_writes::OFF) {
+    ib::warn() << "innodb_use_atomic_writes_fs has no effect while"
+                  " innodb_use_atomic_writes is OFF, or with innodb_read_only.";
+  }
   if (setting() == Atomic_writes::ON) {
     if (*flush_method != SRV_UNIX_O_DIRECT) {
       ib::warn() << "innodb_use_atomic_writes = ON: the server changed"

@@ -63,11 +63,6 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/** Warning for the error log and for a session that sets the variable. */
-constexpr const char *DIRTY_PCT_ABOVE =
-    "innodb_ahead_flushing_dirty_pct is above innodb_max_dirty_pages_pct: ahead"
-    " flushing begins with innodb_io_capacity_max.";
-
 double seconds_of(steady_clock::time_point time) {
   return duration<double>(time.time_since_epoch()).count();
 }
@@ -267,9 +262,6 @@ class Flush_rounds {
     reason. */
     bool has_no_disks{false};
 
-    /** The error log has DIRTY_PCT_ABOVE for the current settings. */
-    bool is_dirty_pct_above{false};
-
     /** The decision for this pass of the coordinator's loop; n_pages is 0 if
     the pass makes no flush round. */
     Flush_decision round;
@@ -314,11 +306,6 @@ class Flush_rounds {
   /** Measure how busy the disks are, for innodb_ahead_flushing_device = UTIL.
   @param[in]  sample  the current state */
   void sample_disks(const Flush_sample &sample);
-
-  /** Write DIRTY_PCT_ABOVE to the error log, once, where it applies. A value
-  in my.cnf, or a new innodb_max_dirty_pages_pct, gives no other warning.
-  @param[in]  set  the current settings */
-  void warn_of_thresholds(const Flush_settings &set);
 
   /** Add the last batch to the model of the device, if its pages are written.
    */
@@ -417,14 +404,6 @@ void Flush_rounds::sample_disks(const Flush_sample &sample) {
                           static_cast<double>(srv_io_capacity));
 }
 
-void Flush_rounds::warn_of_thresholds(const Flush_settings &set) {
-  const bool is_above = set.is_on && set.dirty_pct > set.max_dirty_pct;
-  if (is_above && !m_state.is_dirty_pct_above) {
-    ib::warn() << DIRTY_PCT_ABOVE;
-  }
-  m_state.is_dirty_pct_above = is_above;
-}
-
 Flush_decision Flush_rounds::decide(steady_clock::time_point now,
                                     bool is_sync) {
   Flush_sample sample = take_sample(now);
@@ -452,7 +431,6 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.wants_probe = m_capacity.wants_probe(sample.now_s);
   sample.is_device_seen = m_capacity.pages_per_s() != 0.0;
   const Flush_settings set = settings_at(now);
-  warn_of_thresholds(set);
   const Flush_decision decision = m_state.controller.decide(set, sample);
   if (decision.is_drained) {
     m_off = {};
@@ -739,17 +717,10 @@ void flush_variable_set(THD *thd, Flush_variable variable) {
     /* Variables that persist are set one after the other. */
     return;
   }
-  const char *const reason = no_effect_reason(variable);
-  if (reason != nullptr) {
+  if (const char *const reason = no_effect_reason(variable)) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
                         "%s has no effect %s.", flush_variable_name(variable),
                         reason);
-  }
-  if (reason == nullptr &&
-      variable == Flush_variable::AHEAD_FLUSHING_DIRTY_PCT &&
-      ahead_flushing_dirty_pct > srv_max_buf_pool_modified_pct) {
-    push_warning(thd, Sql_condition::SL_WARNING, ER_WRONG_ARGUMENTS,
-                 DIRTY_PCT_ABOVE);
   }
 }
 
