@@ -125,7 +125,7 @@ class AioFaults(unittest.TestCase):
         self.assertNotIn("set the sysctl", warning)
 
     def test_another_process_takes_the_room(self):
-        """io_setup() fails from the third time on: the server destroys two contexts, tries again for 2.5 s, and uses half
+        """io_setup() fails from the third time on: the server destroys contexts, tries again for 2.5 s, and uses half
         the depth. It does not suggest a larger fs.aio-max-nr, because the kernel's figures show free requests."""
         self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} {DEPTH} 3 {EVER}")
         self.assertEqual(self.status("write_depth"), DEPTH // 2)
