@@ -1,0 +1,13 @@
+# Installs our files beside upstream's: the presets, and the pages that name the version, its changes and where to report a
+# bug. Without a folder for documents, as in the layout RPM, the packager takes the pages from the repository.
+file(GLOB spw_presets CONFIGURE_DEPENDS "${SPILLWAY_REPOSITORY}/share/spillway/*.cnf")
+install(FILES ${spw_presets} DESTINATION "${INSTALL_MYSQLSHAREDIR}/spillway" COMPONENT Server)
+
+if(INSTALL_DOCDIR)
+  install(FILES
+    "${SPILLWAY_REPOSITORY}/BUGS.md"
+    "${SPILLWAY_REPOSITORY}/CHANGELOG.md"
+    "${SPILLWAY_REPOSITORY}/LICENSE"
+    "${SPILLWAY_REPOSITORY}/VERSION"
+    DESTINATION "${INSTALL_DOCDIR}" COMPONENT Server)
+endif()
