@@ -12,8 +12,9 @@ build/stock/source is the unmodified base. build/fork/source is a copy of it wit
 mysql-test files linked in. A tree is written anew only when the base changes. When the patches change, only the files
 whose bytes change are written, so that a build compiles only these. If nothing is to do, no file is touched.
 
-The base comes from $SPILLWAY_UPSTREAM (an archive or an unpacked tree), from the cache, or from the Debian archive that
-this machine's APT is configured with, in this order.
+The base comes from $SPILLWAY_UPSTREAM (an archive or an unpacked tree), from the folder base/ of an unpacked source
+archive (tools/dist.py), from the cache, or from the network, in this order. In the network the Debian archives that
+this machine's APT is configured with are tried first, then the sources that UPSTREAM names.
 """
 
 import argparse
@@ -27,10 +28,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 
 import patchqueue
 from spillway.common import BUILD, REPO, Failure, locked, main, need_space, read_record, say, sha256_of, write_whole
+from spillway.download import download, download_by_apt
 
 # Unpacked, 9.7.2 takes 1.3 GiB; this adds a tenth for file system overhead.
 TREE_BYTES = 1450 << 20
@@ -40,41 +43,57 @@ BUILD_GIB = {"release": 4, "debug": 13, "asan": 13, "deploy": 6}
 EXTRACT = ("tar", "-x", "-m", "--no-same-owner", "--no-same-permissions")
 # The field "queue" in a tree's stamp while patches are written to the tree.
 BEING_APPLIED = "being applied"
-THREE_WAYS = (
-    "The base can come from three places: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>; "
-    "the file {cache}; or the Debian archive that APT on this machine is configured with."
-)
+# What upstream's packer adds to the files of the tag: these are left out of the files' digest. A build does not take
+# them: bison makes the parsers, and INFO_SRC is only for the reader.
+MADE_BY_THE_PACKER = {"Docs/INFO_SRC", *(f"sql/{name}" for name in ("sql_yacc.h", "sql_yacc.cc", "sql_hints.yy.h",
+                                                                    "sql_hints.yy.cc"))}  # fmt: skip
 
 
 def read_pin(path=REPO / "UPSTREAM"):
-    """The fields of the UPSTREAM file."""
+    """The fields of the UPSTREAM file. "sources" is the list of its source lines."""
     lines = path.read_text().splitlines()
-    pin = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    missing = {"name", "version", "sha256", "bytes", "debian_file"} - pin.keys()
+    fields = [line.split("=", 1) for line in lines if line and not line.startswith("#")]
+    pin = dict(fields) | {"sources": [field[1] for field in fields if field[0] == "source"]}
+    missing = {"name", "version", "sha256", "bytes", "debian_file", "files_sha256"} - pin.keys()
     if missing:
         raise Failure(f"{path} lacks {', '.join(sorted(missing))}")
     return pin
 
 
-def cache_file(pin):
+def cache_folder():
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError as error:
         raise Failure("this user has no home: set XDG_CACHE_HOME to the folder that takes the base") from error
-    return cache / "spillway" / Path(pin["debian_file"]).name
+    return cache / "spillway"
 
 
-def three_ways(pin):
-    return THREE_WAYS.format(cache=cache_file(pin))
+def pinned_name(pin):
+    """The name of the archive with the pinned SHA-256, in the cache and in base/."""
+    return Path(pin["debian_file"]).name
 
 
-def apt_archives(pin):
+def repacked_name(pin):
+    """The name of an archive with other bytes and the pinned files."""
+    return f"{pin['name']}_{pin['version']}.files-{pin['files_sha256'][:12]}.tar.gz"
+
+
+def other_ways(pin):
+    return (
+        "Other ways to the base: SPILLWAY_UPSTREAM=<a MySQL or Percona Server 9.7 archive or unpacked tree>, or the "
+        f"pinned archive as the file {cache_folder() / pinned_name(pin)}"
+    )
+
+
+def apt_archives():
     """The archives that this machine's APT is configured with, in APT's order."""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Failure(f"APT does not tell its archives ({error}). {three_ways(pin)}") from error
+        raise Failure(f"APT does not tell its archives ({error})") from error
+    if not listed:
+        raise Failure("APT is configured with no archive")
     return list(dict.fromkeys(uri.rstrip("/") for uri in listed))
 
 
@@ -84,60 +103,123 @@ def verify(path, pin):
     if size != int(pin["bytes"]):
         what = "truncated" if size < int(pin["bytes"]) else "another file"
         raise Failure(
-            f"{path} is {what}: {size} bytes, {pin['bytes']} expected. Remove it and try again. {three_ways(pin)}"
+            f"{path} is {what}: {size} bytes, {pin['bytes']} expected. Remove it and try again. {other_ways(pin)}"
         )
     digest = sha256_of(path)
     if digest != pin["sha256"]:
         raise Failure(
-            f"{path} has SHA-256 {digest}, {pin['sha256']} expected. Remove it and try again. {three_ways(pin)}"
+            f"{path} has SHA-256 {digest}, {pin['sha256']} expected. Remove it and try again. {other_ways(pin)}"
         )
 
 
-def fetch_from_apt(pin, target):
-    """Download the pinned archive to target through APT. A failed download leaves no file."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    need_space(target.parent, int(pin["bytes"]), "the download of the base")
-    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
-    tried = []
+def files_digest(digests):
+    """The digest of a base that does not depend on the packing. digests: the SHA-256 of each file, by its name.
+
+    It is the SHA-256 of one record per file, `<SHA-256 in hexadecimal><two spaces><name><NUL>`, in the order of the
+    names' bytes. A name is relative to the top folder. Modes, times, owners and folders do not count. The files
+    MADE_BY_THE_PACKER are left out. All other files count: the build and the tests can read any of them. A base with
+    links or other special files has no such digest. In an unpacked tree this prints the same:
+
+        find . -type f -printf '%P\\0' | grep -zvxE 'Docs/INFO_SRC|sql/sql_(yacc|hints\\.yy)\\.(h|cc)' |
+            LC_ALL=C sort -z | xargs -0 sha256sum -z | sha256sum
+    """
+    names = sorted((name for name in digests if name not in MADE_BY_THE_PACKER), key=os.fsencode)
+    records = (f"{digests[name]}  {name}\0" for name in names)
+    return hashlib.sha256(b"".join(map(os.fsencode, records))).hexdigest()
+
+
+def files_digest_of_archive(path):
+    """The files' digest of an archive, without unpacking it. Fails if the archive is not complete, or not a base."""
+    check_archive(path)
+    digests = {}
     try:
-        for archive in apt_archives(pin):
-            uri = f"{archive}/{pin['debian_file']}"
-            say(f"downloading {Path(pin['debian_file']).name}, {int(pin['bytes']) >> 20} MiB, through APT")
-            command = ["/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=root", "download-file"]
-            result = subprocess.run([*command, uri, str(partial), f"SHA256:{pin['sha256']}"], check=False)
-            if result.returncode == 0:
-                verify(partial, pin)
-                partial.rename(target)
-                return
-            tried.append(uri)
+        with tarfile.open(path) as tar:
+            for member in tar:
+                if member.isfile():
+                    digest = hashlib.file_digest(tar.extractfile(member), "sha256").hexdigest()
+                    digests[member.name.partition("/")[2]] = digest
+                elif not member.isdir():
+                    raise Failure(f"{path} has something that is neither a file nor a folder: {member.name}")
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise Failure(f"{path} is not a complete MySQL source archive: {error}") from error
+    return files_digest(digests)
+
+
+def files_digest_of_tree(tree, where):
+    """The files' digest of an unpacked base; where: its name in messages."""
+    for name, status in entries(tree):
+        if not stat.S_ISREG(status.st_mode):
+            raise Failure(f"{where} has something that is neither a file nor a folder: {name}")
+    return files_digest({name: sha256_of(tree / name) for name, _ in entries(tree)})
+
+
+def fetch(pin, folder):
+    """Download the base into folder from the first source that has it. A source that fails is reported, and the next
+    is tried. A failed download leaves no file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    need_space(folder, int(pin["bytes"]), "the download of the base")
+    partial = folder / f"{pinned_name(pin)}.{os.getpid()}.part"
+    failed = {}
+
+    def fails(source, failure):
+        failed[source] = " ".join(str(failure).split())
+        say(f"{source}: {failed[source]}")
+
+    sources = [(url, download) for url in pin["sources"]]
+    try:
+        sources = [(f"{archive}/{pin['debian_file']}", download_by_apt) for archive in apt_archives()] + sources
+    except Failure as failure:
+        fails("APT", failure)
+    for url, get in sources:
+        say(f"downloading the base, {int(pin['bytes']) >> 20} MiB, from {url}")
+        try:
+            get(url, partial, pin)
+            return keep_download(partial, pin, folder)
+        except Failure as failure:
+            fails(url, failure)
+        finally:
             partial.unlink(missing_ok=True)
-    finally:
-        partial.unlink(missing_ok=True)
-        partial.with_name(f"{partial.name}.FAILED").unlink(missing_ok=True)
-    raise Failure(f"the base could not be downloaded ({len(tried)} archives tried, see above). {three_ways(pin)}")
+    reasons = "".join(f"\n  {source}: {reason}" for source, reason in failed.items())
+    raise Failure(f"no source of the base could be used:{reasons}\n{other_ways(pin)}")
+
+
+def keep_download(partial, pin, folder):
+    """Check a download, and move it into folder under the name for its content. Fails if it is not the base."""
+    sha256 = sha256_of(partial)
+    if sha256 == pin["sha256"]:
+        partial.rename(folder / pinned_name(pin))
+    else:
+        digest = files_digest_of_archive(partial)
+        if digest != pin["files_sha256"]:
+            raise Failure(f"it has other files: their digest is {digest}, and UPSTREAM has {pin['files_sha256']}")
+        say(f"other bytes (SHA-256 {sha256}), and the files of UPSTREAM: taken")
+        partial.rename(folder / repacked_name(pin))
+    return find_base(folder, pin)
 
 
 class Base:
     """The path and the identity of a base.
 
     path is an archive or a folder. identity changes whenever the content may have changed: it is the SHA-256 of an
-    archive, or a digest of the names, sizes and times in a folder. is_pinned: UPSTREAM names this SHA-256.
+    archive, the files' digest of a repacked archive, or a digest of the names, sizes and times in a folder. is_pinned:
+    UPSTREAM names this digest. files: the files' digest that the tree has to have, if the archive has other bytes.
     """
 
-    def __init__(self, path, identity, label, is_pinned=False):
+    def __init__(self, path, identity, label, is_pinned=False, files=None):
         self.path = path
         self.identity = identity
         self.label = label
         self.is_pinned = is_pinned
+        self.files = files
 
 
-def known_digest(path, record):
-    """The SHA-256 of path. It is taken from record if path, size and times are those that it was computed for."""
+def known_digest(path, record, digest_of=sha256_of):
+    """The digest of path. It is taken from record if path, size and times are those that it was computed for."""
     key = [str(path.resolve()), *state_of(path.stat())]
     known = read_record(record)
     if known.get("key") == key and "sha256" in known:
         return known["sha256"]
-    digest = sha256_of(path)
+    digest = digest_of(path)
     record.parent.mkdir(parents=True, exist_ok=True)
     write_whole(record, json.dumps({"key": key, "sha256": digest}))
     return digest
@@ -226,15 +308,43 @@ def obtain_base():
 
 
 def pinned_base():
+    """The base that UPSTREAM names."""
     pin = read_pin()
-    target = cache_file(pin)
-    if not target.exists():
-        fetch_from_apt(pin, target)
-    elif target.stat().st_size != int(pin["bytes"]):
-        verify(target, pin)
-    if known_digest(target, BUILD / "pinned-base.json") != pin["sha256"]:
-        verify(target, pin)
-    return Base(target, "sha256 " + pin["sha256"], f"{pin['name']} {pin['version']}", is_pinned=True)
+    if base := find_base(REPO / "base", pin):
+        return base
+    cache = cache_folder()
+    return find_base(cache, pin) or fetch(pin, cache)
+
+
+def find_base(folder, pin):
+    """The verified base in a folder, or None. An archive with the pinned SHA-256 is preferred."""
+    label = f"{pin['name']} {pin['version']}"
+    path = folder / pinned_name(pin)
+    if path.exists():
+        if path.stat().st_size != int(pin["bytes"]) or known_digest(path, BUILD / "pinned-base.json") != pin["sha256"]:
+            verify(path, pin)
+        return Base(path, "sha256 " + pin["sha256"], label, is_pinned=True)
+    path = folder / repacked_name(pin)
+    if path.exists():
+        digest = known_digest(path, BUILD / "repacked-base.json", files_digest_of_archive)
+        if digest != pin["files_sha256"]:
+            raise Failure(
+                f"the files in {path} have the digest {digest}, {pin['files_sha256']} expected. Remove it and try "
+                f"again. {other_ways(pin)}"
+            )
+        return Base(path, "files " + digest, f"{label}, repacked", is_pinned=True, files=digest)
+    return None
+
+
+def unpack_base(base, target):
+    """Unpack an archive as the new folder target. If only its files' digest is pinned, the tree has to have it, since
+    tar and tarfile could read an archive differently; files that the digest leaves out are removed."""
+    unpack(base.path, target)
+    if base.files:
+        if files_digest_of_tree(target, base.path) != base.files:
+            raise Failure(f"the files unpacked from {base.path} do not have the digest {base.files}: remove it")
+        for name in MADE_BY_THE_PACKER:
+            (target / name).unlink(missing_ok=True)
 
 
 def unpack(archive, target):
@@ -416,7 +526,7 @@ def stock_tree(base, accept=lambda fresh: None):
     if base.path.is_dir():
         tree.lay_down(base, lambda fresh: copy_tree(base.path, fresh), accept)
     else:
-        tree.lay_down(base, lambda fresh: unpack(base.path, fresh), accept)
+        tree.lay_down(base, lambda fresh: unpack_base(base, fresh), accept)
     tree.write_stamp({"base": base.identity})
     return tree.source
 

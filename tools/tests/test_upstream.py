@@ -1,18 +1,25 @@
 """The base and the source trees: bad bases are refused, edits are kept, and no file is written without need."""
 
 import contextlib
+import errno
+import hashlib
+import http.server
 import io
 import os
 import shutil
+import socket
+import subprocess
 import tarfile
 import tempfile
+import threading
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import patchqueue
 import upstream
-from spillway import common
+from spillway import common, download
 from spillway.common import Failure, sha256_of
 
 from .test_patchqueue import DIFF, LINES, NAME, UPSTREAM, patch
@@ -62,11 +69,14 @@ class Trees(unittest.TestCase):
         self.addCleanup(change.stop)
         os.environ.pop("SPILLWAY_UPSTREAM", None)
         self.sha256, self.bytes = sha256_of(self.archive), self.archive.stat().st_size
+        self.files = upstream.files_digest_of_archive(self.archive)
+        self.sources = []
         self.source = self.build / "fork/source"
 
     def pin(self):
         return {"name": "mysql", "version": "9.7.2", "sha256": self.sha256, "bytes": str(self.bytes),
-                "debian_file": "pool/base.orig.tar.gz"}  # fmt: skip
+                "debian_file": "pool/base.orig.tar.gz", "files_sha256": self.files,
+                "sources": self.sources}  # fmt: skip
 
     def fork(self):
         return upstream.fork_tree(upstream.obtain_base())
@@ -299,34 +309,33 @@ exit 2
         self.assertFalse((self.build / "stock/source").exists())
 
     def apt(self, script):
-        """Replace apt-helper and the list of archives by stand-ins."""
+        """Replace apt-helper and the list of archives by stand-ins. In the script $1 is the address, $2 the file."""
         helper = self.folder / "apt-helper"
-        helper.write_text("#!/bin/sh\n" + script)
+        helper.write_text(f'#!/bin/sh\nwhile [ "$1" != download-file ]; do shift; done; shift\n{script}\n')
         helper.chmod(0o755)
-        run = upstream.subprocess.run
-
-        def stand_in(command, **options):
-            if command[0] == "/usr/lib/apt/apt-helper":
-                command = [str(helper), *command[command.index("download-file") + 1 :]]
-            return run(command, **options)
-
-        change = mock.patch.object(upstream.subprocess, "run", stand_in)
-        change.start()
-        self.addCleanup(change.stop)
-        change = mock.patch.object(upstream, "apt_archives", lambda _: ["http://one.invalid", "http://two.invalid"])
-        change.start()
-        self.addCleanup(change.stop)
+        for module, name, value in ((download, "APT_HELPER", str(helper)),
+                                    (upstream, "apt_archives", lambda: ["http://one.invalid", "http://two.invalid"])):
+            change = mock.patch.object(module, name, value)
+            change.start()
+            self.addCleanup(change.stop)
 
     def test_no_network(self):
         self.archive.unlink()
-        self.apt('echo half > "$2"; exit 100')
-        self.refused(upstream.obtain_base, "SPILLWAY_UPSTREAM", str(self.archive), "APT", "2 archives tried")
+        self.apt('echo half > "$2"; echo E: no route >&2; exit 100')
+        self.refused(upstream.obtain_base, "SPILLWAY_UPSTREAM", str(self.archive), "APT",
+                     "http://one.invalid/pool/base.orig.tar.gz: APT could not download it: E: no route",
+                     "http://two.invalid/pool")  # fmt: skip
         self.assertEqual(list(self.archive.parent.iterdir()), [])
 
     def test_no_apt(self):
         self.archive.unlink()
         with mock.patch.dict(os.environ, {"PATH": "/nonexistent"}):
             self.refused(upstream.obtain_base, "APT does not tell", "SPILLWAY_UPSTREAM")
+
+    def test_apt_without_an_archive(self):
+        self.archive.unlink()
+        with mock.patch.object(upstream.subprocess, "run", return_value=mock.Mock(stdout="")):
+            self.refused(upstream.obtain_base, "configured with no archive", "SPILLWAY_UPSTREAM")
 
     def test_no_home(self):
         with mock.patch.dict(os.environ), mock.patch.object(Path, "home", side_effect=RuntimeError("no home")):
@@ -337,7 +346,7 @@ exit 2
         good = self.archive.with_name("elsewhere")
         self.archive.rename(good)
         self.apt('echo another file > "$2"')
-        self.refused(upstream.obtain_base, "truncated")
+        self.refused(upstream.obtain_base, "one.invalid", "two.invalid", "not a complete MySQL source archive")
         self.assertEqual(list(self.archive.parent.iterdir()), [good])
 
     def test_download_from_the_second_archive(self):
@@ -346,6 +355,261 @@ exit 2
         self.apt(f'case "$1" in *one*) exit 100;; esac; cp {good} "$2"')
         self.assertEqual(upstream.obtain_base().identity, f"sha256 {self.sha256}")
         self.assertEqual(list(self.archive.parent.iterdir()), [self.archive])
+
+    def test_apt_that_hangs(self):
+        good = self.folder / "good"
+        shutil.move(self.archive, good)
+        self.apt(f'case "$1" in *one*) echo half > "$2"; exec sleep 100;; esac; cp {good} "$2"')
+        with mock.patch.object(download, "STALL_SECONDS", 0.5):
+            self.assertEqual(upstream.obtain_base().identity, f"sha256 {self.sha256}")
+        self.assertEqual(list(self.archive.parent.iterdir()), [self.archive])
+
+    def test_base_beside_the_checkouts_files(self):
+        """As in an unpacked source archive."""
+        (self.repo / "base").mkdir()
+        shutil.move(self.archive, self.repo / "base")
+        with mock.patch.object(upstream, "fetch", side_effect=AssertionError), mock.patch.dict(os.environ):
+            os.environ.pop("XDG_CACHE_HOME")
+            self.assertEqual(upstream.obtain_base().path, self.repo / "base" / self.archive.name)
+            self.fork()
+        self.assertIn("hook();", (self.source / UPSTREAM).read_text())
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    """Serves self.server.files, whole or broken. The first part of a path says how."""
+
+    def do_GET(self):
+        how, _, name = self.path.lstrip("/").partition("/")
+        self.server.asked.append(how)
+        if how == "redirect":
+            self.send_response(302)
+            self.send_header("Location", f"/good/{name}")
+            self.end_headers()
+            return
+        content = self.server.files.get(name)
+        if how == "404" or content is None:
+            self.send_error(404)
+            return
+        if how == "silent":
+            self.server.ends.wait(60)
+            return
+        self.send_response(200)
+        if how not in ("unsized", "endless"):
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if how == "endless":
+            with contextlib.suppress(OSError):
+                while not self.server.ends.is_set():
+                    self.wfile.write(content)
+        elif how == "trickling":
+            for byte in content:
+                if self.server.ends.wait(0.05):
+                    break
+                with contextlib.suppress(OSError):
+                    self.wfile.write(bytes([byte]))
+        elif how in ("truncated", "hanging", "unsized"):
+            self.wfile.write(content[: len(content) // 2])
+            if how == "hanging":
+                self.server.ends.wait(60)
+        else:
+            self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+class Sources(Trees):
+    """The sources of UPSTREAM, served by 127.0.0.1 and broken in turn. APT has no archive."""
+
+    def setUp(self):
+        super().setUp()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web)
+        server.daemon_threads = True
+        server.ends, server.asked, server.files = threading.Event(), [], {"base": self.archive.read_bytes()}
+        thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02))
+        thread.start()
+        for cleanup in (thread.join, server.server_close, server.shutdown, server.ends.set):
+            self.addCleanup(cleanup)
+        self.server = server
+        self.at = f"http://127.0.0.1:{server.server_port}"
+        self.archive.unlink()
+        self.said = []
+        for module, name, value in (
+            (upstream, "apt_archives", mock.Mock(side_effect=Failure("APT is configured with no archive"))),
+            (upstream, "say", self.said.append), (download, "STALL_SECONDS", 0.5),
+        ):  # fmt: skip
+            change = mock.patch.object(module, name, value)
+            change.start()
+            self.addCleanup(change.stop)
+        # A proxy would be asked for 127.0.0.1.
+        change = mock.patch.dict(os.environ, {"no_proxy": "*"})
+        change.start()
+        self.addCleanup(change.stop)
+
+    def repacked(self, name="mysql-server-mysql-9.7.2", without=(), more=(), changed=(), compress="xz"):
+        """The bytes of an archive with the base's files in another order and under another top folder."""
+        result, entries = io.BytesIO(), dict(more)
+        with tarfile.open(fileobj=io.BytesIO(self.server.files["base"])) as tar:
+            for member in tar:
+                entries[member.name.partition("/")[2]] = tar.extractfile(member).read()
+        entries |= dict(changed)
+        with tarfile.open(fileobj=result, mode=f"w:{compress}", format=tarfile.PAX_FORMAT,
+                          pax_headers={"comment": "008e"}) as tar:  # fmt: skip
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o775
+            tar.addfile(folder)
+            for inner in sorted(entries.keys() - set(without), reverse=True):
+                entry = tarfile.TarInfo(f"{name}/{inner}")
+                entry.size, entry.mode, entry.mtime, entry.uname = len(entries[inner]), 0o775, 12345, "root"
+                tar.addfile(entry, io.BytesIO(entries[inner]))
+        return result.getvalue()
+
+    def test_first_source(self):
+        self.sources = [f"{self.at}/good/base", f"{self.at}/404/base"]
+        self.assertEqual(upstream.obtain_base().identity, f"sha256 {self.sha256}")
+        self.assertEqual(list(self.archive.parent.iterdir()), [self.archive])
+        upstream.obtain_base()
+        self.assertEqual(self.server.asked, ["good"])
+
+    def test_redirect(self):
+        self.sources = [f"{self.at}/redirect/base"]
+        self.assertEqual(upstream.obtain_base().identity, f"sha256 {self.sha256}")
+
+    def test_each_failure_goes_on_to_the_next_source(self):
+        other = self.folder / "other.tar.gz"
+        make_archive(other, version=(9, 7), files={"MYSQL_VERSION": VERSION.format(9, 7), "sql/main.cc": "other\n"})
+        self.server.files |= {"other": other.read_bytes(), "text": b"<html>not found</html>\n"}
+        self.server.files["changed"] = self.repacked(changed={"sql/main.cc": b"int main() { return 1; }\n"})
+        with socket.socket() as unused:
+            # Bound and not listening: connections are refused.
+            unused.bind(("127.0.0.1", 0))
+            for source, reason in (
+                ("404/base", "the server answered 404 Not Found"),
+                ("truncated/base", f"truncated: {self.bytes // 2} of {self.bytes} bytes"),
+                ("unsized/base", "not a complete MySQL source archive"),
+                ("good/text", "not a complete MySQL source archive"),
+                ("good/other", f"it has other files: their digest is {upstream.files_digest_of_archive(other)}"),
+                ("good/changed", "it has other files"),
+                ("endless/base", "it has more than"),
+                ("silent/base", "in 0.5 s"),
+                ("hanging/base", "in 0.5 s"),
+                ("trickling/base", "in 0.5 s"),
+                (f"http://127.0.0.1:{unused.getsockname()[1]}/base", "Connection refused"),
+                ("http://", "no host given"),
+            ):
+                with self.subTest(source):
+                    self.said.clear()
+                    url = source if source.startswith("http:") else f"{self.at}/{source}"
+                    self.sources = [url, f"{self.at}/good/base"]
+                    begin = time.monotonic()
+                    self.assertEqual(upstream.obtain_base().identity, f"sha256 {self.sha256}")
+                    self.assertLess(time.monotonic() - begin, 15)
+                    told = [line for line in self.said if line.startswith(f"{url}: ")]
+                    self.assertEqual(len(told), 1, self.said)
+                    self.assertIn(reason, told[0])
+                    self.assertNotIn("\n", told[0])
+                    self.assertEqual(list(self.archive.parent.iterdir()), [self.archive])
+                    self.archive.unlink()
+
+    def test_all_fail(self):
+        self.sources = [f"{self.at}/{how}/base" for how in ("404", "truncated", "silent")]
+        self.refused(upstream.obtain_base, "APT: APT is configured with no archive",
+                     f"{self.sources[0]}: the server answered 404 Not Found", f"{self.sources[1]}: truncated",
+                     f"{self.sources[2]}: the server sent less than", "SPILLWAY_UPSTREAM",
+                     str(self.archive))  # fmt: skip
+        self.assertEqual(list(self.archive.parent.iterdir()), [])
+
+    def test_full_disk_ends_the_command(self):
+        self.sources = [f"{self.at}/good/base"] * 2
+        full = mock.patch.object(download.Download, "write", side_effect=OSError(errno.ENOSPC, "No space left"))
+        with full, self.assertRaisesRegex(OSError, "No space left"):
+            upstream.obtain_base()
+        self.assertEqual(self.server.asked, ["good"])
+        self.assertEqual(list(self.archive.parent.iterdir()), [])
+
+    def test_interrupted(self):
+        self.sources = [f"{self.at}/hanging/base"]
+        interrupted = mock.patch.object(upstream, "download", side_effect=KeyboardInterrupt)
+        with interrupted, self.assertRaises(KeyboardInterrupt):
+            upstream.obtain_base()
+        self.assertEqual(list(self.archive.parent.iterdir()), [])
+
+    def test_other_packing_of_the_same_files(self):
+        """An archive as GitHub makes it of a tag: without what upstream's packer adds."""
+        self.server.files["tag"] = self.repacked()
+        self.sources = [f"{self.at}/404/base", f"{self.at}/good/tag"]
+        base = upstream.obtain_base()
+        self.assertEqual(base.identity, f"files {self.files}")
+        self.assertTrue(base.is_pinned)
+        upstream.fork_tree(base)
+        self.assertIn("hook();", (self.source / UPSTREAM).read_text())
+        before = self.times()
+        self.fork()
+        self.assertEqual(self.times(), before)
+        self.assertEqual(self.server.asked, ["404", "good"])
+
+    def test_what_the_packer_adds_is_not_taken_unchecked(self):
+        self.server.files["release"] = self.repacked(more={"sql/sql_yacc.cc": b"evil\n", "Docs/INFO_SRC": b"x\n"})
+        self.sources = [f"{self.at}/good/release"]
+        self.fork()
+        for place in ("stock", "fork"):
+            self.assertFalse((self.build / place / "source/sql/sql_yacc.cc").exists())
+            self.assertFalse((self.build / place / "source/Docs/INFO_SRC").exists())
+
+    def test_files_more_less_and_links(self):
+        self.server.files["more"] = self.repacked(more={"sql/CMakeLists.txt": b"evil\n"})
+        self.server.files["less"] = self.repacked(without=["sql/main.cc"])
+        self.sources = [f"{self.at}/good/more", f"{self.at}/good/less"]
+        self.refused(upstream.obtain_base, *(f"{source}: it has other files" for source in self.sources))
+        linked = self.folder / "linked.tar"
+        linked.write_bytes(self.repacked(compress=""))
+        with tarfile.open(linked, "a") as tar:
+            entry = tarfile.TarInfo("mysql-server-mysql-9.7.2/sql/link.cc")
+            entry.type, entry.linkname = tarfile.SYMTYPE, "main.cc"
+            tar.addfile(entry)
+        self.server.files["linked"] = linked.read_bytes()
+        self.bytes = len(linked.read_bytes())
+        self.sources = [f"{self.at}/good/linked"]
+        self.refused(upstream.obtain_base, "neither a file nor a folder: mysql-server-mysql-9.7.2/sql/link.cc")
+
+    def test_tree_that_differs_from_what_was_read_in_the_archive(self):
+        self.server.files["tag"] = self.repacked()
+        self.sources = [f"{self.at}/good/tag"]
+        base = upstream.obtain_base()
+        unpack = upstream.unpack
+
+        def another(archive, target):
+            unpack(archive, target)
+            (target / "sql/more.cc").write_text("evil\n")
+
+        with mock.patch.object(upstream, "unpack", another):
+            self.refused(lambda: upstream.stock_tree(base), "do not have the digest")
+        self.assertFalse((self.build / "stock/source").exists())
+
+    def test_damaged_in_the_cache(self):
+        self.server.files["tag"] = self.repacked()
+        self.sources = [f"{self.at}/good/tag"]
+        path = upstream.obtain_base().path
+        path.write_bytes(self.repacked(changed={"sql/main.cc": b"other\n"}))
+        self.refused(upstream.obtain_base, str(path), "Remove it", "SPILLWAY_UPSTREAM")
+        path.write_bytes(self.server.files["tag"][:-10])
+        self.refused(upstream.obtain_base, str(path), "not a complete")
+
+    def test_digest_is_that_of_the_documented_command(self):
+        self.server.files["tag"] = self.repacked(more={"sql/sql_yacc.h": b"made\n", "Docs/INFO_SRC": b"made\n"})
+        archive, tree = self.folder / "tag.tar.xz", self.folder / "tree"
+        archive.write_bytes(self.server.files["tag"])
+        upstream.unpack(archive, tree)
+        command = upstream.files_digest.__doc__.split("same:\n", 1)[1]
+        printed = subprocess.run(["sh", "-c", command], cwd=tree, capture_output=True, text=True, check=True).stdout
+        self.assertEqual(printed.split()[0], self.files)
+        self.assertEqual(upstream.files_digest_of_tree(tree, tree), self.files)
+        self.assertEqual(upstream.files_digest_of_archive(archive), self.files)
+
+    def test_order_is_of_bytes(self):
+        names = ["b", "a/b", "a.b", "\u00e9", "a", "\udcff"]
+        expected = b"".join(b"0  " + name + b"\0" for name in sorted(map(os.fsencode, names)))
+        self.assertEqual(upstream.files_digest(dict.fromkeys(names, "0")), hashlib.sha256(expected).hexdigest())
 
 
 class Space(Trees):
@@ -641,7 +905,13 @@ class Pin(unittest.TestCase):
     def test_this_repositorys_pin_is_complete(self):
         pin = upstream.read_pin()
         self.assertRegex(pin["sha256"], "^[0-9a-f]{64}$")
+        self.assertRegex(pin["files_sha256"], "^[0-9a-f]{64}$")
         self.assertIn(pin["version"], pin["debian_file"])
+        self.assertGreaterEqual(len(pin["sources"]), 4)
+        for source in pin["sources"]:
+            # Not snapshot's, whose address is a digest.
+            if "/file/" not in source:
+                self.assertIn(pin["version"], source)
 
     def test_missing_field(self):
         with tempfile.NamedTemporaryFile("w", suffix="UPSTREAM") as file:
