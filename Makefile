@@ -1,7 +1,7 @@
 # Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench guest-tests upstream-tests \
-        ablation install patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
+        ablation install dist patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
 help: ## this list
@@ -89,6 +89,9 @@ as-root:
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
 	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")
+
+dist: ## pack the complete source of a release, with the base: build/dist/; DIST_OPTIONS= are dist.py's
+	@tools/dist.py $(DIST_OPTIONS)
 
 patch-edit: ## a git repository, build/patch-edit, with one commit per patch
 	@tools/upstream.py tree stock && tools/patchqueue.py edit $(FILES)
