@@ -142,7 +142,7 @@ def throttled(process_id, path, limits, is_own_disk=False, root=CGROUPS):
         group.mkdir()
     except OSError as error:
         raise Failure(f"{group} cannot be made: {error.strerror}") from error
-    with recorded("group", path=str(group), identity=identity(group)) as forget:
+    with recorded("group", path=str(group), identity=identity(group), before=str(before)) as forget:
         try:
             for name, text in files.items():
                 write(group / name, text)

@@ -238,10 +238,18 @@ def release_setting(record):
 
 
 def release_group(record):
-    """Remove a control group: its processes ended with the tool."""
+    """Remove a control group. Its processes ended with the tool, as a rule. A server that outlives the tool goes back
+    to the group that it came from. Otherwise it would stay throttled."""
     if not is_same(record):
         return False
-    Path(record["path"]).rmdir()
+    group, before = Path(record["path"]), Path(record["before"])
+    if not before.exists():
+        before = group.parent
+    for number in (group / "cgroup.procs").read_text().split():
+        # It may just end.
+        with contextlib.suppress(OSError):
+            (before / "cgroup.procs").write_text(number)
+    group.rmdir()
     return True
 
 
