@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """A development server below var/.
 
-    server.py run      initialise if needed, start, run a short load, print its results and how to connect
+    server.py run      initialise if needed, start, run a load with stock's settings and one with Spillway's, print a
+                       comparison and how to connect
     server.py start    initialise if needed and start
     server.py stop     stop the server, if it runs
     server.py status   say whether the server runs
 
 The server is the release build of this checkout. It listens on a socket below var/, which only its user can enter. The
-password of the server's root is in var/my.cnf. If root runs this, the server runs as another user. var/my.cnf is
-written once; you can edit it.
+password of the server's root is in var/my.cnf. If root runs this, the server runs as another user, and its disk is
+slowed down during the loads to that of a small cloud volume. var/my.cnf is written once; you can edit it.
 """
 
 import argparse
+import contextlib
+import ctypes
 import json
 import os
 import pwd
@@ -26,6 +29,7 @@ import sys
 import time
 from pathlib import Path
 
+from spillway import load_report, root_throttle
 from spillway.common import (
     BUILD,
     DIES_WITH_US,
@@ -41,7 +45,7 @@ from spillway.common import (
     say,
     write_whole,
 )  # fmt: skip
-from spillway.sysbench import sysbench_environment
+from spillway.sysbench import SYSBENCH_SCRIPTS, sysbench_environment
 
 VAR = Path(os.path.abspath(os.path.expanduser(os.environ.get("SPILLWAY_VAR") or REPO / "var")))
 DATA = VAR / "data"
@@ -50,22 +54,42 @@ MARKER = VAR / "spillway.json"
 PID_FILE = VAR / "mysqld.pid"
 ERROR_LOG = VAR / "error.log"
 PROGRAMS = BUILD / "fork/release/runtime_output_directory"
-WORKLOAD = REPO / "bench/workloads/insert12.lua"
-DATABASE = "insert12"
+PLOT = VAR / "run.html"
+WORKLOAD = SYSBENCH_SCRIPTS / "oltp_write_only.lua"
+DATABASE = "spillway_load"
+TABLES = 4
 # The variables that the server gets from root's environment.
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TERM", "TZ", "SPILLWAY_VAR")
 ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-# The account of the short load. It has rights in its database only.
+# The account of the loads. It has rights in its database only.
 LOAD_USER = "spillway_load"
 WAS_ROOT = os.geteuid() == 0
 # The format of var/, in the marker file. In earlier ones the server's root had no password.
 FORMAT = 2
-# A new data directory with its redo logs takes about 200 MiB; the short load writes for 20 s.
+# A new data directory takes about 200 MiB, the tables of the loads 120 MiB; the loads write a binary log.
 DATA_BYTES = 2 << 30
 START_SECONDS = 120
 STOP_SECONDS = 300
 # sun_path of unix(7) holds 108 bytes with the final 0.
 SOCKET_PATH_BYTES = 107
+# Max seconds to write all pages before a load.
+DRAIN_SECONDS = 60
+DRAINED_PAGES = 100
+# What differs between the loads, and what both have. Without a flush of the logs for each commit the loads measure how
+# pages are flushed.
+STOCK = {"innodb_ahead_flushing": "OFF", "innodb_doublewrite_fsync": "OFF"}
+SPILLWAY = {"innodb_ahead_flushing": "ON", "innodb_doublewrite_fsync": "ON"}
+BOTH = {"innodb_flush_log_at_trx_commit": "0", "sync_binlog": "0"}
+# Rows of the table: {row: the variables of its count and of its microseconds}.
+WAITS = {
+    "waits for redo space": ("innodb_stall_redo_space_count", "innodb_stall_redo_space_time_us"),
+    "waits for sync flushing": ("innodb_stall_sync_flush_count", "innodb_stall_sync_flush_time_us"),
+    "waits for a free page": ("innodb_stall_free_page_count", "innodb_stall_free_page_time_us"),
+    "delays by the write throttle": ("innodb_ahead_flush_delays", "innodb_ahead_flush_delay_us"),
+}
+SHOWN_LINES = ("Oldest page age ", "Device write capacity ", "Write throttle: ")
+# A constant of prctl(2).
+PR_SET_PDEATHSIG = 1
 
 CONFIG_TEXT = """\
 # A development server of Spillway, whose own variables are in docs/reference/system-variables.md. It listens on a
@@ -86,7 +110,18 @@ innodb_aio_pending_ios_per_thread = 1024
 innodb_read_io_threads = 2
 innodb_write_io_threads = 2
 innodb_buffer_pool_size = 512M
-innodb_redo_log_capacity = 256M
+
+# Small, so that the loads of make run, which take half a minute, generate this much redo several times. A server in
+# production needs more: docs/guide/presets.md has the formula.
+innodb_redo_log_capacity = 32M
+
+# Spillway: the settings that each preset in share/spillway has, with its reasons. ON writes pages at a steady rate
+# before the redo log is full, and delays sessions that write faster than the device.
+innodb_ahead_flushing = ON
+# Spillway: syncs the doublewrite files before the pages themselves are written.
+innodb_doublewrite_fsync = ON
+# Spillway: a warning in the error log if sessions have waited for InnoDB longer than a second.
+innodb_stall_log_threshold_ms = 1000
 
 [client]
 socket = {socket}
@@ -241,6 +276,16 @@ def make_var(user):
     os.chown(VAR, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
+def other_user():
+    """The user that the server gets if root runs this tool."""
+    owner = REPO.stat().st_uid
+    try:
+        return pwd.getpwuid(owner) if owner else pwd.getpwnam("nobody")
+    except KeyError:
+        raise Failure(f"{REPO} belongs to {owner}, who is no user of this machine: chown it, or run this as another "
+                      "user than root") from None  # fmt: skip
+
+
 def give_up_root(makes_var):
     """If root runs this tool, continue as the owner of the checkout or, if that is root, as the user nobody. This comes
     before anything below var/ is read or started: root in a server that runs as root is root of the machine."""
@@ -248,12 +293,7 @@ def give_up_root(makes_var):
         return
     if makes_var and not PROGRAMS.exists():
         raise Failure(f"{PROGRAMS.relative_to(REPO)} is not built yet: make server")
-    owner = REPO.stat().st_uid
-    try:
-        user = pwd.getpwuid(owner) if owner else pwd.getpwnam("nobody")
-    except KeyError:
-        raise Failure(f"{REPO} belongs to {owner}, who is no user of this machine: chown it, or run this as another "
-                      "user than root") from None  # fmt: skip
+    user = other_user()
     if makes_var and not os.path.lexists(VAR):
         make_var(user)
     os.setgroups([])
@@ -264,7 +304,7 @@ def give_up_root(makes_var):
     os.environ.clear()
     os.environ.update(kept | {"HOME": user.pw_dir})
     who = f"root starts the server as the user '{user.pw_name}', who"
-    if makes_var and not (os.access(PROGRAMS, os.X_OK) and os.access(WORKLOAD, os.R_OK)):
+    if makes_var and not (os.access(PROGRAMS, os.X_OK) and os.access(__file__, os.R_OK)):
         raise Failure(f"{who} cannot read {REPO}: let all users read it and enter the folders above it, or run this as "
                       "another user than root")  # fmt: skip
     try:
@@ -377,67 +417,222 @@ def stop_locked():
         time.sleep(0.2)
 
 
-def load(seconds):
-    """Run a short load. Prints sysbench's line every 5 s; returns transactions per second."""
+class Session:
+    """A client that stays connected while a load runs."""
+
+    def __enter__(self):
+        command = client_command(program("mysql"), setting("socket"), "--batch", "--skip-column-names", "--unbuffered",
+                                 defaults=CONFIG)  # fmt: skip
+        self.process = subprocess.Popen([*DIES_WITH_US, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)  # fmt: skip
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def status(self):
+        """The status variables of InnoDB that the report needs: {name in lower case: number}."""
+        names = ["innodb_checkpoint_age", "innodb_checkpoint_sync_age", "innodb_buffer_pool_pages_dirty",
+                 *(name for both in WAITS.values() for name in both)]  # fmt: skip
+        words = ", ".join(f"'{name}'" for name in names)
+        self.process.stdin.write(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({words});\nSELECT 'end';\n")
+        self.process.stdin.flush()
+        found = {}
+        for line in self.process.stdout:
+            if line == "end\n":
+                return found
+            name, value = line.split()
+            found[name.lower()] = int(value)
+        raise Failure(f"the server does not answer any more; see {ERROR_LOG}")
+
+
+def set_variables(values):
+    client("SET " + ", ".join(f"GLOBAL {name} = {value}" for name, value in values.items()))
+
+
+@contextlib.contextmanager
+def variables_kept():
+    """Set the variables of the loads back to what they were when the context ends."""
+    names = [*STOCK, *BOTH]
+    before = client("SELECT " + ", ".join(f"@@GLOBAL.{name}" for name in names)).split()
+    try:
+        yield
+    finally:
+        set_variables(dict(zip(names, before, strict=True)))
+
+
+def sysbench(password, rows, *arguments):
+    # Other users can see the password on the command line, so it is valid for this run and database only.
+    return [
+        *DIES_WITH_US, "sysbench", str(WORKLOAD), "--db-driver=mysql", f"--mysql-socket={setting('socket')}",
+        f"--mysql-user={LOAD_USER}", f"--mysql-password={password}", f"--mysql-db={DATABASE}", f"--tables={TABLES}",
+        f"--table-size={rows}", *arguments,
+    ]  # fmt: skip
+
+
+def prepare(rows):
+    """Make the tables of the loads, if they are not there. Returns the password of the loads' account."""
     if not shutil.which("sysbench"):
         raise Failure("sysbench is not installed: make packages")
-    # Other users can see it on sysbench's command line, so it is valid for this run and database only.
     password = secrets.token_urlsafe(24)
-    client(f"""CREATE DATABASE IF NOT EXISTS {DATABASE};
-      CREATE USER IF NOT EXISTS {LOAD_USER}@localhost;
+    client(f"""CREATE USER IF NOT EXISTS {LOAD_USER}@localhost;
       ALTER USER {LOAD_USER}@localhost IDENTIFIED BY '{password}';
       GRANT ALL ON {DATABASE}.* TO {LOAD_USER}@localhost;""")
-    common = [
-        "sysbench", str(WORKLOAD), "--db-driver=mysql", f"--mysql-socket={setting('socket')}",
-        f"--mysql-user={LOAD_USER}", f"--mysql-password={password}", f"--mysql-db={DATABASE}",
-    ]  # fmt: skip
-    prepared = subprocess.run([*DIES_WITH_US, *common, "prepare"], env=sysbench_environment(), capture_output=True,
-                              text=True, check=False)  # fmt: skip
-    if prepared.returncode != 0:
-        raise Failure(f"sysbench could not prepare its tables: {prepared.stdout}{prepared.stderr}")
-    say(f"load: {seconds} s of transactions with one INSERT into each of 12 tables, 32 connections")
-    command = [*common, "--threads=32", f"--time={seconds}", "--report-interval=5", "run"]
-    output = []
-    with subprocess.Popen([*DIES_WITH_US, *command], env=sysbench_environment(), stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
-        try:
-            for line in process.stdout:
-                output.append(line)
-                if line.startswith("["):
-                    print("  " + line.rstrip(), flush=True)
-        except BaseException:
-            # Leaving the context waits for the end of sysbench.
-            process.kill()
-            raise
-    found = re.search(r"transactions:\s+\d+\s+\(([\d.]+) per sec", "".join(output))
-    events = re.search(r"total number of events:\s+(\d+)", "".join(output))
-    elapsed = re.search(r"total time:\s+([\d.]+)s", "".join(output))
-    if process.returncode != 0 or not (found and events and elapsed):
+    # This table is made last, so it is there only if the others are complete.
+    if run_client("-e", f"SELECT number FROM {DATABASE}.row_count").stdout.strip() == str(rows):
+        return password
+    say(f"filling {TABLES} tables with {rows} rows each")
+    client(f"DROP DATABASE IF EXISTS {DATABASE}; CREATE DATABASE {DATABASE};")
+    command = sysbench(password, rows, f"--threads={TABLES}", "prepare")
+    made = subprocess.run(command, env=sysbench_environment(), capture_output=True, text=True, check=False)
+    if made.returncode != 0 or "FATAL: " in made.stdout + made.stderr:
+        raise Failure(f"sysbench could not prepare its tables: {made.stdout}{made.stderr}")
+    client(f"CREATE TABLE {DATABASE}.row_count AS SELECT {rows} AS number;")
+    return password
+
+
+def drain(session):
+    """Write the pages that earlier work has left, so that both loads begin alike."""
+    before = client("SELECT @@GLOBAL.innodb_max_dirty_pages_pct, @@GLOBAL.innodb_max_dirty_pages_pct_lwm").split()
+    names = ("innodb_max_dirty_pages_pct", "innodb_max_dirty_pages_pct_lwm")
+    # The low water mark comes first: it must not be above the other.
+    set_variables({"innodb_max_dirty_pages_pct_lwm": 0, "innodb_max_dirty_pages_pct": 0})
+    try:
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while session.status()["innodb_buffer_pool_pages_dirty"] > DRAINED_PAGES and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        set_variables(dict(zip(names, before, strict=True)))
+
+
+def load(name, settings, seconds, command, throttle):
+    """Run one load. Prints a line for each second. Returns its figures, and why the disk is not throttled, or None."""
+    set_variables(settings | BOTH)
+    with Session() as session:
+        drain(session)
+        why_not = throttle(running())
+        say(f"{name}: {', '.join(f'{variable} = {value}' for variable, value in settings.items())}")
+        shown, output, before = [], [], session.status()
+        with subprocess.Popen(command, env=sysbench_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True) as process:  # fmt: skip
+            try:
+                for line in process.stdout:
+                    output.append(line)
+                    if second := load_report.second_of(line):
+                        now = session.status()
+                        second.age_pct = 100 * now["innodb_checkpoint_age"] / now["innodb_checkpoint_sync_age"]
+                        shown.append(second)
+                        print(second.text(), flush=True)
+            except BaseException:
+                # Leaving the context waits for the end of sysbench.
+                process.kill()
+                raise
+        after = session.status()
+    if process.returncode != 0:
         raise Failure(f"sysbench failed:\n{''.join(output[-15:])}")
-    return int(events.group(1)) / float(elapsed.group(1))
+    result = load_report.load_of(name, shown, "".join(output))
+    for wait, (count, microseconds) in WAITS.items():
+        result.waits[wait] = (after[count] - before[count], (after[microseconds] - before[microseconds]) / 1e6)
+    return result, why_not
 
 
-def run(seconds):
+def compare(seconds, rows, throttle):
+    """Run both loads on the same server. Returns them, what the device was, and the lines of SHOW after the second."""
+    password = prepare(rows)
+    command = sysbench(password, rows, "--threads=32", f"--time={seconds}", "--report-interval=1", "--percentile=100",
+                       "--histogram=on", "run")  # fmt: skip
+    say(f"two loads of {seconds} s: 32 connections change random rows; commits do not wait for the disk "
+        "(innodb_flush_log_at_trx_commit = 0)")  # fmt: skip
+    loads, reasons = [], []
+    with variables_kept():
+        for name, settings in (("stock's settings", STOCK), ("Spillway's settings", SPILLWAY)):
+            result, why_not = load(name, settings, seconds, command, throttle)
+            status = client("SHOW ENGINE INNODB STATUS", "--raw")
+            throttle(root_throttle.LIFT)
+            loads.append(result)
+            reasons.append(why_not)
+    limits = root_throttle.LIMITS
+    device = (f"The server's disk was throttled to {limits.write_iops} writes/s and "
+              f"{limits.write_bytes_per_s / 1e6:.0f} MB/s, as a small cloud volume is.")  # fmt: skip
+    if why := next(filter(None, reasons), None):
+        device = f"The server's disk was not throttled: {why}. If it keeps up with the loads, they look alike."
+    return loads, device, [line for line in status.splitlines() if line.startswith(SHOWN_LINES)]
+
+
+def run(seconds, rows, throttle):
     start()
     try:
-        tps = load(seconds)
+        loads, device, lines = compare(seconds, rows, throttle)
     except BaseException:
         say("the load has ended early; the server still runs: make stop")
         raise
-    status = client("SHOW ENGINE INNODB STATUS", "--raw")
-    version = client("SELECT VERSION()").strip()
-    lines = [line for line in status.splitlines() if line.startswith("AIO ")]
-    if len(lines) != 2:
-        raise Failure("SHOW ENGINE INNODB STATUS has no AIO lines: is this the fork?")
-    print(f"\n{tps:.0f} transactions per second ({12 * tps:.0f} INSERTs), version {version}\n")
-    print("SHOW ENGINE INNODB STATUS, section FILE I/O:")
+    if not lines:
+        raise Failure("SHOW ENGINE INNODB STATUS has no lines of ahead flushing: is this the fork?")
+    capacity, threshold = client("SELECT @@innodb_io_capacity, ROUND(@@innodb_ahead_flushing_age_pct)").split()
+    write_whole(PLOT, load_report.page(loads, device))
+    print(f"\n{device}\n\n{load_report.table_text(loads)}\n")
+    print("SHOW ENGINE INNODB STATUS, after the second load:")
     print("".join(f"  {line}\n" for line in lines))
-    print(status[status.index("FLUSHING AND STALLS") : status.index("-" * 28 + "\nEND OF INNODB")])
+    print("Expect a difference where the device is slower than the sessions, and none where it keeps up. Stock\n"
+          f"depends on innodb_io_capacity, which was {capacity} in both loads. Set to the device's capacity, stock is\n"
+          "as a rule closer to Spillway. One load each is no measurement: those are in docs/measurements/README.md.")
+    if max((second.age_pct for load in loads for second in load.seconds), default=0) < float(threshold):
+        print(f"The redo log did not fill: checkpoint age below below innodb_ahead_flushing_age_pct = {threshold}.")
+    print()
+    print(f"Plot: {PLOT}")
     # Root must not use an option file that another user can write.
     by = f"setpriv --reuid={os.getuid()} --regid={os.getgid()} --clear-groups " if WAS_ROOT else ""
     print(f"Connect: {by}{program('mysql')} --defaults-file={CONFIG} --no-login-paths")
     elsewhere = f"SPILLWAY_VAR={VAR} " if "SPILLWAY_VAR" in os.environ else ""
     print(f"Configuration: {CONFIG}\nStop: {elsewhere}make stop")
+
+
+def end_with_parent(parent):
+    """Have the kernel send SIGTERM to this process when its parent, which kept root, is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        raise Failure("the process that kept root has ended")
+
+
+def run_from_root(arguments):
+    """Run both loads in a child that gives up root. This process keeps root, for root_throttle.serve() only.
+
+    The child has a process group of its own, so Ctrl-C reaches this process alone. It ends the child by SIGTERM."""
+    user = other_user()
+    ours, childs = socket.socketpair()
+    parent = os.getpid()
+    # Block signals until the process to end is known.
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        give_up_root(makes_var=True)
+        # The kernel forgets this when the user changes.
+        end_with_parent(parent)
+        os.umask(0o077)
+        run(arguments.seconds, arguments.rows, lambda process_id: root_throttle.ask(childs, process_id))
+        return
+    childs.close()
+    with contextlib.suppress(PermissionError):
+        # The child does the same; the first of the two is in time for a signal.
+        os.setpgid(child, child)
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        root_throttle.serve(ours, user.pw_uid, PROGRAMS / "mysqld")
+        _, status = os.waitpid(child, 0)
+    except BaseException:
+        for number in ENDING_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGTERM)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)
+        raise
+    code = os.waitstatus_to_exitcode(status)
+    sys.exit(code if code >= 0 else 128 - code)
 
 
 def status():
@@ -446,27 +641,36 @@ def status():
     say(f"the server runs, process {pid}" if pid else "the server does not run")
 
 
-def load_seconds(text):
-    seconds = int(text)
-    if not 1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{seconds} is not from 1 to 3600")
-    return seconds
+def number_to(greatest):
+    """A type of argparse: an integer from 1 to greatest."""
+
+    def number(text):
+        value = int(text)
+        if not 1 <= value <= greatest:
+            raise argparse.ArgumentTypeError(f"{value} is not from 1 to {greatest}")
+        return value
+
+    return number
 
 
 def command_line():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("run").add_argument(
-        "--seconds", type=load_seconds, metavar="1..3600", default=20, help="length of the load"
-    )
+    of_run = commands.add_parser("run")
+    of_run.add_argument("--seconds", type=number_to(3600), metavar="1..3600", default=30, help="length of each load")
+    of_run.add_argument("--rows", type=number_to(10_000_000), metavar="1..10000000", default=100_000,
+                        help=f"rows in each of the loads' {TABLES} tables")  # fmt: skip
     for name in ("start", "stop", "status"):
         commands.add_parser(name)
     arguments = parser.parse_args()
+    if arguments.command == "run" and os.geteuid() == 0:
+        run_from_root(arguments)
+        return
     give_up_root(makes_var=arguments.command in ("run", "start"))
     # Only their user can read the files of this tool and its server.
     os.umask(0o077)
     if arguments.command == "run":
-        run(arguments.seconds)
+        run(arguments.seconds, arguments.rows, lambda _: "this needs root and control groups that throttle I/O")
     else:
         {"start": start, "stop": stop, "status": status}[arguments.command]()
 

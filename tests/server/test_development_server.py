@@ -18,6 +18,8 @@ from spillway.common import REPO
 from .scratch import CLIENT, WAIT_SECONDS, client_command, temporary_folder, wait_until
 
 TOOL = REPO / "tools/server.py"
+# Two short loads on small tables.
+RUN = ("run", "--rows", "2000", "--seconds", "1")
 
 
 class Server(unittest.TestCase):
@@ -65,15 +67,54 @@ class Server(unittest.TestCase):
         return int((self.var / "mysqld.pid").read_text())
 
     def test_run_twice_and_stop_twice(self):
-        output = self.works("run", "--seconds", "3")
-        tps = int(re.search(r"^(\d+) transactions per second", output, re.MULTILINE).group(1))
-        self.assertGreater(tps, 0)
-        self.assertRegex(output, r"AIO writes: 2 threads, depth [0-9]+ \((native|simulated)\)")
+        output = self.works(*RUN, "--seconds", "3")
+        means = re.search(r"^  mean transactions/s +(\d+) +(\d+)$", output, re.MULTILINE).groups()
+        self.assertGreater(min(map(int, means)), 0)
+        stock, spillway = output.index("innodb_ahead_flushing = OFF"), output.index("innodb_ahead_flushing = ON")
+        live = r"^ +\d s +\d+ transactions/s, (no response|worst response +\d+ ms), checkpoint age +[\d.]+ %"
+        for part in (output[stock:spillway], output[spillway:]):
+            self.assertRegex(part, re.compile(live, re.MULTILINE))
+        self.assertRegex(output, "The server's disk was (not throttled: .+|throttled to [0-9]+ writes/s and [0-9]+ MB)")
+        self.assertRegex(output, r"Device write capacity .*; redo generation ")
+        self.assertRegex(output, r"Write throttle: \d+ delays")
+        # No zeros: a kind of wait that neither load had is not in the table, and SHOW is not printed as a whole.
+        self.assertNotRegex(output, r"waits [a-z ]+0, 0\.0 s +0, 0\.0 s")
+        self.assertNotIn("FLUSHING AND STALLS", output)
+        self.assertEqual((self.var / "run.html").read_text().count("<polyline"), 6)
         self.assertIn(f"Stop: SPILLWAY_VAR={self.var} make stop", output)
-        self.assertIn("runs already", self.works("run", "--seconds", "1"))
+        # The server has its own settings again, and is not throttled any more.
+        names = "@@innodb_ahead_flushing, @@innodb_doublewrite_fsync, @@innodb_flush_log_at_trx_commit, @@sync_binlog"
+        self.assertEqual(self.sql(f"SELECT {names}, @@innodb_max_dirty_pages_pct").stdout, "1\t1\t1\t1\t90.000000\n")
+        self.assertEqual(self.throttling_groups(), [])
+        self.assertIn("runs already", self.works(*RUN))
         self.works("stop")
         self.assertIn("does not run", self.works("stop"))
         self.assertIn("does not run", self.works("status"))
+
+    def throttling_groups(self):
+        """The server's control groups that throttle it."""
+        groups = Path(f"/proc/{self.server()}/cgroup").read_text().splitlines()
+        return [line for line in groups if "/spillway-" in line]
+
+    @unittest.skipIf(os.geteuid() != 0, "root's")
+    def test_killed_root_leaves_no_throttle(self):
+        """The load ends with root's process, and the next command lifts the throttle of the server, which goes on."""
+        command = [sys.executable, TOOL, *RUN[:-2], "--seconds", "600"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              **self.tool_options()) as process:  # fmt: skip
+            for line in process.stdout:
+                if "worst response" in line:
+                    break
+            was_throttled = self.throttling_groups()
+            process.kill()
+            output = process.stdout.read()
+        if not was_throttled:
+            self.skipTest("no control groups that throttle I/O")
+        wait_until(lambda: not list(self.processes("--threads=32")))
+        self.assertIn("the load has ended early", output)
+        self.assertEqual(self.throttling_groups(), was_throttled)
+        self.assertIn("the server runs", self.works("status"))
+        self.assertEqual(self.throttling_groups(), [])
 
     def test_nobody_else_reaches_the_server(self):
         """No TCP, no other user in the socket's folder, a password, and a server that does not run as root."""
@@ -107,11 +148,11 @@ class Server(unittest.TestCase):
         self.var.rename(closed / "old")
 
     def test_password_of_the_load_is_for_its_database(self):
-        self.works("run", "--seconds", "1")
+        self.works(*RUN)
         grants = self.sql("SHOW GRANTS FOR spillway_load@localhost").stdout.splitlines()
         self.assertEqual(len(grants), 2)
         self.assertIn("GRANT USAGE ON *.*", grants[0])
-        self.assertIn("`insert12`.*", grants[1])
+        self.assertIn("`spillway_load`.*", grants[1])
 
     def test_login_paths_are_not_read(self):
         """Otherwise our clients would connect to the server that a login path names."""
@@ -124,7 +165,7 @@ class Server(unittest.TestCase):
         login.chmod(0o600)
         self.assertEqual(self.sql("SELECT CURRENT_USER()", env=environment).stdout, "root@localhost\n")
         with mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": str(login)}):
-            self.works("run", "--seconds", "1")
+            self.works(*RUN)
 
     def test_beside_another(self):
         self.works("start")
@@ -181,11 +222,11 @@ class Server(unittest.TestCase):
         self.assertEqual(list(self.processes("--initialize-insecure")), [])
 
     def test_signal_ends_the_load(self):
-        command = [sys.executable, TOOL, "run", "--seconds", "600"]
+        command = [sys.executable, TOOL, *RUN[:-2], "--seconds", "600"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               **self.tool_options()) as process:  # fmt: skip
             for line in process.stdout:
-                if "tps:" in line:
+                if "transactions/s" in line:
                     break
             process.terminate()
             try:
@@ -193,6 +234,8 @@ class Server(unittest.TestCase):
             finally:
                 process.kill()
         self.assertEqual(list(self.processes("--threads=32")), [])
+        self.assertEqual(self.sql("SELECT @@innodb_ahead_flushing, @@sync_binlog").stdout, "1\t1\n")
+        self.assertEqual(self.throttling_groups(), [])
         self.works("stop")
 
     def test_a_client_is_not_the_server(self):
@@ -269,7 +312,7 @@ class Server(unittest.TestCase):
         self.assertEqual(precious.stat().st_uid, 0)
         self.var.unlink()
         with mock.patch.dict(os.environ, {"SECRET": "root's"}):
-            output = self.works("run", "--seconds", "1")
+            output = self.works(*RUN)
         self.assertNotIn(b"SECRET", Path(f"/proc/{self.server()}/environ").read_bytes())
         connect = re.search("^Connect: (.*)$", output, re.MULTILINE).group(1)
         self.assertTrue(connect.startswith(f"setpriv --reuid={self.var.stat().st_uid} "), connect)
