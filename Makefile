@@ -11,7 +11,7 @@ packages: ## install the Debian packages that are missing
 	@tools/install-packages
 
 run: PACKAGES = build sysbench
-run: server ## build, start a server below var/, run a short load, say how to connect
+run: server ## build, start a server below var/, run two loads and compare them, say how to connect
 	@tools/server.py run
 
 stop: ## stop that server
