@@ -578,7 +578,8 @@ def run(seconds, rows, throttle):
           f"depends on innodb_io_capacity, which was {capacity} in both loads. Set to the device's capacity, stock is\n"
           "as a rule closer to Spillway. One load each is no measurement: those are in docs/measurements/README.md.")
     if max((second.age_pct for load in loads for second in load.seconds), default=0) < float(threshold):
-        print(f"The redo log did not fill: checkpoint age below below innodb_ahead_flushing_age_pct = {threshold}.")
+        print("The redo log did not fill: the checkpoint age stayed below innodb_ahead_flushing_age_pct "
+              f"({threshold} %).")  # fmt: skip
     print()
     print(f"Plot: {PLOT}")
     # Root must not use an option file that another user can write.
