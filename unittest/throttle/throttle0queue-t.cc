@@ -242,6 +242,28 @@ TEST(ThrottleQueue, NewSessionTakesThePlaceOfTheFirstEndedOneOfItsAccount) {
   EXPECT_FALSE(queue.is_waiting(3));
 }
 
+TEST(ThrottleQueue, EndedSessionIsForgottenAtItsDeadline) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  for (const uint64_t id : {1, 2, 3}) {
+    queue.charge(0, id, 1e6);
+    queue.set_deadline(id, 10 * MS_NS);
+  }
+  queue.end(0, 1);
+  queue.set_deadline(2, 20 * MS_NS);
+  queue.end(0, 2);
+  queue.expire(9 * MS_NS);
+  EXPECT_TRUE(queue.is_waiting(1));
+  queue.expire(10 * MS_NS);
+  EXPECT_FALSE(queue.is_waiting(1));
+  EXPECT_TRUE(queue.is_waiting(2));
+  /* A session that has not ended decides for itself. */
+  EXPECT_TRUE(queue.is_waiting(3));
+  queue.succeed(0, 11);
+  EXPECT_GT(queue.bytes_of(11), 0.0);
+  queue.succeed(0, 12);
+  EXPECT_FALSE(queue.is_waiting(12));
+}
+
 TEST(ThrottleQueue, ServedSessionHasNoSuccessor) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.charge(0, 1, 100.0);

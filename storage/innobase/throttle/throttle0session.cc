@@ -101,9 +101,15 @@ struct Thread_redo {
   /** s_limit.n_begun when the thread was last charged. */
   uint64_t n_begun{0};
 
+  /** What it had generated where its session could be delayed last. */
+  uint64_t checked{0};
+
   /** The session whose statement the thread executed last: THD::thread_id(). A
   thread of a thread pool executes statements of several sessions. */
   uint64_t session{THROTTLE_NO_ID};
+
+  /** The last session that could take the place of one that has ended. */
+  uint64_t successor{THROTTLE_NO_ID};
 
   /** When a delay found last that the client is there: nanoseconds. A statement
   can have many delays that are shorter than CONNECTION_CHECK_NS. */
@@ -129,8 +135,8 @@ struct Shared_queue {
   @param[in]  bytes  bytes of redo; 0 lets time pass only */
   void charge(int64_t now, uint64_t id, uint64_t bytes);
 
-  /** The caller of wake() in a delay stops to wait, or waits for something
-  else. Another session takes over. The caller holds the mutex.
+  /** A session stops to wait, or waits for something else. If it was the
+  leader, another session takes over. The caller holds the mutex.
   @param[in]  self  the condition of the session */
   void leave(const mysql_cond_t *self);
 
@@ -260,9 +266,25 @@ void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
 void Shared_queue::leave(const mysql_cond_t *self) {
   if (leader == self) {
     leader = nullptr;
-    if (!waiters.empty()) {
-      mysql_cond_signal(waiters.begin()->second);
+  }
+  if (leader == nullptr) {
+    for (const auto &waiter : waiters) {
+      if (waiter.second != self) {
+        mysql_cond_signal(waiter.second);
+        return;
+      }
     }
+  }
+}
+
+/** The thread works for a session from now on. What it has generated since the
+last session's statement ended is charged to nobody: the commits of other
+sessions (group commit).
+@param[in]  id  the session */
+void switch_session(uint64_t id) {
+  const uint64_t last = std::exchange(t_redo.session, id);
+  if (last != id && last != THROTTLE_NO_ID) {
+    t_redo.charged = t_redo.generated;
   }
 }
 
@@ -303,9 +325,11 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   thd->set_proc_info(WAITING);
   shared.waiters.emplace(id, &self);
   const int64_t deadline = shared.queue.deadline_ns(id);
+  /* The workers of a replica wait for the commit of the one before them. */
   const int64_t until =
-      locker == nullptr ? deadline
-                        : std::min(deadline, start + THROTTLE_LOCKED_MAX_NS);
+      locker == nullptr && !thd->slave_thread
+          ? deadline
+          : std::min(deadline, start + THROTTLE_LOCKED_MAX_NS);
   for (;;) {
     const int64_t now = now_ns();
     if (shared.leader == nullptr) {
@@ -368,6 +392,7 @@ void charge_and_delay(THD *thd, bool is_new, trx_t *locker) {
   const uint64_t id = thd->thread_id();
   const size_t account = is_new ? account_of(thd) : 0;
   const uint64_t bytes = take_uncharged();
+  t_redo.checked = t_redo.generated;
   const int64_t start = now_ns();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
@@ -418,6 +443,7 @@ void throttle_set_limit(double bytes_per_s) {
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
   shared.wake(now);
+  shared.queue.expire(now);
   mysql_mutex_unlock(&shared.mutex);
 }
 
@@ -471,11 +497,8 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
     return;
   }
   const uint64_t id = thd->thread_id();
-  const uint64_t last = std::exchange(t_redo.session, id);
-  if (last != id && last != THROTTLE_NO_ID) {
-    t_redo.charged = t_redo.generated;
-  }
-  charge_and_delay(thd, last != id, nullptr);
+  switch_session(id);
+  charge_and_delay(thd, std::exchange(t_redo.successor, id) != id, nullptr);
 }
 
 void throttle_statement_ended(const THD *thd) {
@@ -483,7 +506,7 @@ void throttle_statement_ended(const THD *thd) {
       !is_throttled_thread(thd)) {
     return;
   }
-  t_redo.session = thd->thread_id();
+  switch_session(thd->thread_id());
   const uint64_t bytes = take_uncharged();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
@@ -492,10 +515,16 @@ void throttle_statement_ended(const THD *thd) {
 }
 
 void throttle_row_change(trx_t *trx, const dict_table_t *table) {
+  if (t_redo.generated - t_redo.checked < THROTTLE_CHARGE_BYTES) {
+    return;
+  }
+  if (!is_limited()) {
+    t_redo.checked = t_redo.generated;
+    return;
+  }
   /* A session that waited with an AUTO-INC lock would delay all inserts into
   the table. */
-  if (t_redo.generated - t_redo.charged < THROTTLE_CHARGE_BYTES ||
-      !is_limited() || !ib_vector_is_empty(trx->lock.autoinc_locks)) {
+  if (!ib_vector_is_empty(trx->lock.autoinc_locks)) {
     return;
   }
   THD *const thd = throttled_session(table);

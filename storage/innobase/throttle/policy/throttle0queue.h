@@ -226,6 +226,19 @@ class Throttle_queue {
     }
   }
 
+  /** Forget the sessions that have ended and have waited, or whose deadline has
+  passed.
+  @param[in]  now_ns  the current time */
+  void expire(int64_t now_ns) {
+    std::erase_if(m_ended, [this, now_ns](const auto &ended) {
+      const uint64_t id = ended.second;
+      if (is_waiting(id) && now_ns >= deadline_ns(id)) {
+        forgive(id);
+      }
+      return !is_waiting(id);
+    });
+  }
+
   /** A session begins. It takes the place in the queue of the first session of
   its account that ended with bytes to wait for.
   @param[in]  account  identifies the account
@@ -304,8 +317,7 @@ class Throttle_queue {
   std::set<std::pair<double, uint64_t>> m_order;
 
   /** Sessions that ended with bytes to wait for, by their accounts. For equal
-  keys a multimap keeps the order of insertion. Not more than there were
-  sessions at a time, as each session removes one before it adds one. */
+  keys a multimap keeps the order of insertion. */
   std::multimap<size_t, uint64_t> m_ended;
 
   /** What take_served() returns. */
