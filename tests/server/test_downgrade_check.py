@@ -301,6 +301,25 @@ class DowngradeCheck(unittest.TestCase):
         self.start(mysqld=STOCK)
         self.assertIn("not Spillway", self.check(INCOMPLETE))
 
+    def test_options_in_other_forms(self):
+        """A value that is an argument of its own, and InnoDB's prefix plugin_."""
+        self.server.file.write_text("[mysqld]\nplugin_innodb_ahead_flushing = ON\n")
+        self.start("--innodb-flush-method", "ALL_O_DIRECT")
+        said = self.check(STEPS)
+        self.assertIn("'--innodb-flush-method=ALL_O_DIRECT'. Stock does not know the value", said)
+        self.assertIn("'plugin_innodb_ahead_flushing=ON'. Stock does not know the variable", said)
+
+    def test_files_of_another_user(self):
+        """The server's user names the home folder, includes files and writes the pid file; root may run the command."""
+        made = self.server.path / "made"
+        self.server.file.write_text(f"[mysqld]\n!include {self.server.file}\n")
+        self.server.defaults = [f"--defaults-extra-file={self.server.file}"]
+        self.start(environment={"HOME": f"|;e touch {made} #"})
+        self.check(CLEAN)
+        self.assertFalse(made.exists())
+        (self.server.path / "pid").write_text(f"../{self.server.path}")
+        self.assertIn("the command line of the server cannot be read", self.check(INCOMPLETE))
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root: another user reads the files")
     def test_unreadable_option_file(self):
         self.start()
