@@ -91,6 +91,17 @@ class Server(unittest.TestCase):
         self.assertIn("does not run", self.works("stop"))
         self.assertIn("does not run", self.works("status"))
 
+    @contextlib.contextmanager
+    def loaded(self):
+        """The tool, whose first load has begun and goes on."""
+        command = [sys.executable, TOOL, *RUN[:-2], "--seconds", "600"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              **self.tool_options()) as process:  # fmt: skip
+            for line in process.stdout:
+                if "worst response" in line:
+                    break
+            yield process
+
     def throttling_groups(self):
         """The server's control groups that throttle it."""
         groups = Path(f"/proc/{self.server()}/cgroup").read_text().splitlines()
@@ -99,12 +110,7 @@ class Server(unittest.TestCase):
     @unittest.skipIf(os.geteuid() != 0, "root's")
     def test_killed_root_leaves_no_throttle(self):
         """The load ends with root's process, and the next command lifts the throttle of the server, which goes on."""
-        command = [sys.executable, TOOL, *RUN[:-2], "--seconds", "600"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              **self.tool_options()) as process:  # fmt: skip
-            for line in process.stdout:
-                if "worst response" in line:
-                    break
+        with self.loaded() as process:
             was_throttled = self.throttling_groups()
             process.kill()
             output = process.stdout.read()
@@ -222,12 +228,7 @@ class Server(unittest.TestCase):
         self.assertEqual(list(self.processes("--initialize-insecure")), [])
 
     def test_signal_ends_the_load(self):
-        command = [sys.executable, TOOL, *RUN[:-2], "--seconds", "600"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              **self.tool_options()) as process:  # fmt: skip
-            for line in process.stdout:
-                if "transactions/s" in line:
-                    break
+        with self.loaded() as process:
             process.terminate()
             try:
                 process.wait(WAIT_SECONDS)
