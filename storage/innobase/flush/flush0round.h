@@ -96,7 +96,9 @@ struct Ahead_flush_stats {
 
   Throttle_state throttle_state;
 
-  /** Limit on redo generation: bytes/s; 0 unless throttle_state is LIMITED. */
+  /** Limit on the redo of sessions: bytes/s; 0 unless throttle_state is
+   * LIMITED.
+   */
   uint64_t redo_limit_bytes_per_s;
 
   /** Cumulative. Delays of sessions by the write throttle: number,
