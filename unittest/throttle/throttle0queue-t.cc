@@ -308,6 +308,13 @@ TEST(ThrottleDelay, NoSessionWaitsForMoreThanAMinute) {
   EXPECT_EQ(throttle_max_wait_ns(500'000, 1e300), 60 * SECOND_NS);
 }
 
+TEST(ThrottleDelay, LocksAreHeldForTenSecondsAtMost) {
+  EXPECT_EQ(throttle_locked_end_ns(5 * SECOND_NS, 65 * SECOND_NS),
+            15 * SECOND_NS);
+  EXPECT_EQ(throttle_locked_end_ns(5 * SECOND_NS, 7 * SECOND_NS),
+            7 * SECOND_NS);
+}
+
 TEST(ThrottleExpiry, ExpiredLimitHoldsAboveTheAgeThreshold) {
   EXPECT_TRUE(throttle_is_current(THROTTLE_EXPIRY_NS, 10, 100, 75.0));
   /* A checkpoint age of 75 / 100 = 75 % is not above the threshold; 76 % is. */

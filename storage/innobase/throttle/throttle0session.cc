@@ -325,11 +325,10 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   thd->set_proc_info(WAITING);
   shared.waiters.emplace(id, &self);
   const int64_t deadline = shared.queue.deadline_ns(id);
+  const int64_t locked_end = throttle_locked_end_ns(start, deadline);
   /* The workers of a replica wait for the commit of the one before them. */
   const int64_t until =
-      locker == nullptr && !thd->slave_thread
-          ? deadline
-          : std::min(deadline, start + THROTTLE_LOCKED_MAX_NS);
+      locker == nullptr && !thd->slave_thread ? deadline : locked_end;
   for (;;) {
     const int64_t now = now_ns();
     if (shared.leader == nullptr) {
@@ -356,8 +355,8 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
       /* Both lock mutexes that come before this one. */
       mysql_mutex_unlock(&shared.mutex);
       const bool is_gone = is_client_gone(thd);
-      const bool is_waited_for = now - start >= THROTTLE_LOCKED_MAX_NS &&
-                                 thd->mdl_context.has_locks_waited_for();
+      const bool is_waited_for =
+          now >= locked_end && thd->mdl_context.has_locks_waited_for();
       mysql_mutex_lock(&shared.mutex);
       if (is_gone) {
         thd->killed = THD::KILL_CONNECTION;
@@ -462,12 +461,12 @@ void throttle_session_ended(const THD *thd) {
     return;
   }
   const uint64_t id = thd->thread_id();
-  const uint64_t last = std::exchange(t_redo.session, THROTTLE_NO_ID);
+  switch_session(id);
+  t_redo.session = THROTTLE_NO_ID;
   if (!is_limited()) {
     return;
   }
-  const uint64_t bytes =
-      last == id || last == THROTTLE_NO_ID ? take_uncharged() : 0;
+  const uint64_t bytes = take_uncharged();
   const size_t account = account_of(thd);
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
@@ -506,11 +505,12 @@ void throttle_statement_ended(const THD *thd) {
       !is_throttled_thread(thd)) {
     return;
   }
-  switch_session(thd->thread_id());
+  const uint64_t id = thd->thread_id();
+  switch_session(id);
   const uint64_t bytes = take_uncharged();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.charge(now_ns(), thd->thread_id(), bytes);
+  shared.charge(now_ns(), id, bytes);
   mysql_mutex_unlock(&shared.mutex);
 }
 

@@ -66,6 +66,13 @@ the middle of a statement, and metadata locks that another session asks for,
 such as a backup, for which all sessions wait. */
 constexpr int64_t THROTTLE_LOCKED_MAX_NS = 10'000'000'000;
 
+/** @param[in]  start_ns     begin of the delay
+@param[in]  deadline_ns  when the session need not wait any more
+@return end of the delay if others wait for the session's locks */
+inline int64_t throttle_locked_end_ns(int64_t start_ns, int64_t deadline_ns) {
+  return std::min(deadline_ns, start_ns + THROTTLE_LOCKED_MAX_NS);
+}
+
 /** Max time since the charge for which a session waits for its bytes:
 nanoseconds. The redo of one statement can be gigabytes. */
 constexpr int64_t THROTTLE_WAIT_MAX_NS = 60'000'000'000;
