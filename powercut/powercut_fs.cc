@@ -63,6 +63,7 @@ W3, it replaces them, because it was completed last. */
 
 #include <cerrno>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -72,6 +73,7 @@ W3, it replaces them, because it was completed last. */
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "powercut/leave_mounts.h"
 #include "powercut/survivors.h"
@@ -121,14 +123,13 @@ struct File {
 
 /** The options of the command line. */
 struct Settings {
-  char *store{nullptr};
+  const char *store{nullptr};
   char *settle{nullptr};
   unsigned long sector_bytes{512};
   unsigned long cache_bytes{64UL << 20};
   unsigned long atomic_bytes{0};
   char *plain{nullptr};
   int write_through{0};
-  char *mountpoint{nullptr};
 } settings;
 
 /** Alignment of direct I/O, in file and memory. */
@@ -153,6 +154,9 @@ size_t bytes_of_counted_writes{0};
 uint64_t n_writes{0};
 uint64_t n_flushes{0};
 size_t cached_bytes{0};
+
+/** /proc/self/fd, which has the names of open files. */
+int open_files{-1};
 
 std::string content(const std::string &path) {
   return std::string(settings.store) + "/content" + path;
@@ -510,11 +514,18 @@ int fs_fsync(const char *, int, struct fuse_file_info *info) {
 
 /** @return whether --plain applies to a file */
 bool is_plain(const File &file) {
-  return settings.plain != nullptr &&
-         std::filesystem::read_symlink("/proc/self/fd/" +
-                                       std::to_string(file.fd))
-                 .string()
-                 .find(settings.plain) != std::string::npos;
+  if (settings.plain == nullptr) {
+    return false;
+  }
+  char path[PATH_MAX];
+  const ssize_t size = readlinkat(open_files, std::to_string(file.fd).c_str(),
+                                  path, sizeof path);
+  if (size < 0) {
+    perror("powercut_fs: error: the name of a file");
+    abort();
+  }
+  return std::string_view(path, size).find(settings.plain) !=
+         std::string_view::npos;
 }
 
 int fs_ioctl(const char *, unsigned number, void *, struct fuse_file_info *info,
@@ -714,11 +725,13 @@ void *fs_init(struct fuse_conn_info *, struct fuse_config *config) {
   /* A file that is removed while open keeps its data but has no name. */
   config->hard_remove = 1;
   config->nullpath_ok = 1;
-  if (!leave_mounts(settings.mountpoint)) {
+  open_files = open("/proc/self/fd", O_PATH | O_CLOEXEC);
+  if (open_files < 0 || !leave_mounts(settings.store)) {
     fprintf(stderr, "powercut_fs: error: a mount namespace of its own: %s\n",
             strerror(errno));
     exit(1);
   }
+  settings.store = ".";
   return nullptr;
 }
 
@@ -869,7 +882,6 @@ int main(int argc, char *argv[]) {
             pending().c_str());
     return 1;
   }
-  settings.mountpoint = realpath(arguments.argv[arguments.argc - 1], nullptr);
   umask(0);
   fuse_opt_add_arg(&arguments, "-s");
   fuse_opt_add_arg(&arguments, "-f");

@@ -458,7 +458,7 @@ int main(int argc, char **argv) {
       fuse_session_mount(session, common.mountpoint) != 0) {
     return 1;
   }
-  if (!leave_mounts(common.mountpoint)) {
+  if (!leave_mounts("/")) {
     fail(std::string("a mount namespace of its own: ") + std::strerror(errno));
   }
   disk.start();

@@ -339,6 +339,16 @@ class Disk(WithStorage):
         self.assertEqual(mounts(), [])
         self.assertNotIn(str(self.folder), command("losetup", "--list"))
 
+    def test_two_at_once(self):
+        """A disk is switched off while one is on that was switched on later: that one has no copy of its mounts."""
+        with Storage(self.folder / "one", "ext4") as one, Storage(self.folder / "two", "ext4") as two:
+            one.format()
+            one.switch_on()
+            two.format()
+            two.switch_on()
+            one.switch_off()
+            self.assertEqual(Path(f"/proc/{two.process.pid}/mounts").read_text(), "")
+
     def test_powercut_fs_that_was_killed_leaves_nothing(self):
         with Storage(self.folder / "one", "ext4") as disk:
             disk.format()
