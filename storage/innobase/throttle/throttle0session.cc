@@ -108,7 +108,8 @@ struct Thread_redo {
   thread of a thread pool executes statements of several sessions. */
   uint64_t session{THROTTLE_NO_ID};
 
-  /** The last session that could take the place of one that has ended. */
+  /** The last session whose statement could be delayed. Only its first
+  statement takes the place of a session that has ended. */
   uint64_t successor{THROTTLE_NO_ID};
 
   /** When a delay found last that the client is there: nanoseconds. A statement
@@ -485,9 +486,13 @@ Uncharged_redo::~Uncharged_redo() {
 }
 
 void throttle_statement(const trx_t *trx, const dict_table_t *table) {
+  if (!is_limited()) {
+    t_redo.successor = trx->mysql_thd->thread_id();
+    return;
+  }
   /* A transaction without changes can have locked rows. A table can be opened
   again in the middle of a statement. */
-  if (!is_limited() || trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
+  if (trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
       trx->n_mysql_tables_in_use != 0) {
     return;
   }
