@@ -32,7 +32,6 @@ environment says which calls fail; numbers are decimal.
 #include <dlfcn.h>
 #include <libaio.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -41,20 +40,14 @@ environment says which calls fail; numbers are decimal.
 #include <sstream>
 #include <string>
 
+#include "open_file.h"
+
 namespace {
 
 /** RWF_ATOMIC of linux/fs.h. */
 constexpr int ATOMIC = 0x40;
 
 constexpr size_t LEAST_PAGE_BYTES = 4096;
-
-/** Whether a file's name ends with .ibd. */
-bool is_tablespace(int file) {
-  char name[4096];
-  const std::string link = "/proc/self/fd/" + std::to_string(file);
-  const ssize_t n = readlink(link.c_str(), name, sizeof(name));
-  return n > 4 && std::string(name + n - 4, 4) == ".ibd";
-}
 
 template <size_t N>
 std::array<long, N> numbers(const char *variable) {
@@ -112,7 +105,7 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
   if (plain[0] != 0 && !is_atomic &&
       iocbs[0]->aio_lio_opcode == IO_CMD_PWRITE &&
       iocbs[0]->u.c.nbytes >= LEAST_PAGE_BYTES &&
-      is_tablespace(iocbs[0]->aio_fildes)) {
+      path_ends_with(iocbs[0]->aio_fildes, ".ibd")) {
     abort();
   }
 

@@ -28,20 +28,14 @@ syncs: a shared object to preload into a server.
 #include <cstdlib>
 #include <fstream>
 #include <string>
-#include <string_view>
+
+#include "open_file.h"
 
 namespace {
 
 /** Max time to hold a sync, in case a test ends without removing SYNC_HOLD. */
 constexpr int HOLD_MAX_S = 120;
 constexpr int POLLS_PER_S = 50;
-
-bool is_file(int file) {
-  char name[4096];
-  const std::string link = "/proc/self/fd/" + std::to_string(file);
-  const ssize_t n = readlink(link.c_str(), name, sizeof(name));
-  return n > 0 && std::string_view(name, n).ends_with(getenv("SYNC_FILE"));
-}
 
 void log(const char *what, off_t size) {
   const std::string line = what + (" " + std::to_string(size)) + "\n";
@@ -61,7 +55,7 @@ bool is_held(off_t size) {
 
 int sync(const char *name, int file) {
   const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name));
-  if (!is_file(file)) {
+  if (!path_ends_with(file, getenv("SYNC_FILE"))) {
     return real(file);
   }
   struct stat status {};
