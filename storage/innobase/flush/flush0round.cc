@@ -93,7 +93,7 @@ bool is_default(Flush_variable variable) {
     case Flush_variable::AHEAD_FLUSHING_AGE_PCT:
       return ahead_flushing_age_pct == FLUSH_DEFAULTS.age_pct;
     case Flush_variable::AHEAD_FLUSHING_DEVICE:
-      return ahead_flushing_device == static_cast<ulong>(Flush_device::LATENCY);
+      return ahead_flushing_device == static_cast<ulong>(FLUSH_DEVICE_DEFAULT);
     case Flush_variable::AHEAD_FLUSHING_DIRTY_PCT:
       return ahead_flushing_dirty_pct == FLUSH_DEFAULTS.dirty_pct;
     case Flush_variable::AHEAD_FLUSHING_INTERVAL_MS:

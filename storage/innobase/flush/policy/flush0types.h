@@ -198,6 +198,9 @@ struct Flush_settings {
 is_io_capacity_default are not variables. */
 constexpr Flush_settings FLUSH_DEFAULTS;
 
+/** The default of innodb_ahead_flushing_device. */
+constexpr Flush_device FLUSH_DEVICE_DEFAULT = Flush_device::LATENCY;
+
 /** Maximum of innodb_ahead_flushing_age_pct: leaves a range in which the write
 throttle can delay sessions. Chosen: in the smallest redo log, 8M, 5 % are 0.3
 MB, which 120 MB/s fill in 2 ms. */
