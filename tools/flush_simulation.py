@@ -45,12 +45,12 @@ def main():
         mean = statistics.mean(done)
         # A server without a transaction in all that time has no ratios.
         amounts = (min(done), statistics.mean(written), max(waiting))
-        worst, pages, most = (amount / mean if mean else 0.0 for amount in amounts)
-        print(f"{device:16}{server:10}{mean:10.1f}{worst:12.2f}{pages:20.2f}{most:10.2f}")
+        worst, pages, max_waiting = (amount / mean if mean else 0.0 for amount in amounts)
+        print(f"{device:16}{server:10}{mean:10.1f}{worst:12.2f}{pages:20.2f}{max_waiting:10.2f}")
         left, right = axes[devices.index(device)]
         left.plot(transactions, label=server, linewidth=0.8)
         left.set_ylabel(device)
-        right.plot([float(row["age"]) for row in rows], label=server, linewidth=0.8)
+        right.plot([float(row["oldest_page_age"]) for row in rows], label=server, linewidth=0.8)
     axes[0][0].set_title("transactions a second")
     axes[0][1].set_title("age of the oldest dirty page over that of sync flushing")
     axes[0][0].legend()

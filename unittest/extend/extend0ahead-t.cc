@@ -32,7 +32,7 @@ constexpr Tablespace_sample SAMPLE{.now_s = 100.0,
                                    .is_disk_backing_off = false};
 
 Extend_history growing(double bytes_per_s) {
-  return {.is_known = true,
+  return {.is_scanned = true,
           .now_s = 100.0,
           .begin_s = 100.0,
           .used_min = 0,
@@ -43,7 +43,7 @@ Extend_history growing(double bytes_per_s) {
 TEST(ExtendHistory, GrowthHalvesFromItsRecentMaximum) {
   Tablespace_sample sample = SAMPLE;
   Extend_history history = extend_history({}, sample);
-  EXPECT_TRUE(history.is_known);
+  EXPECT_TRUE(history.is_scanned);
   EXPECT_EQ(history.growth, 0.0);
 
   sample.now_s += 12.0;
@@ -453,9 +453,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
     Tablespace_sample sample{SAMPLE};
     Extend_pace pace{MIB};
 
-    bool is_known_to_grow() const {
-      return history.growth >= EXTEND_GROWTH_MIN;
-    }
+    bool is_growing() const { return history.growth >= EXTEND_GROWTH_MIN; }
 
     double time_to_full_s() const {
       return extend_time_to_full_s(extend_free_bytes(sample),
@@ -474,7 +472,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
   for (double now = 0.0; now < 120.0; now += TICK_S) {
     const bool is_scan = now >= next_tick_s;
     next_tick_s += is_scan ? 1.0 : 0.0;
-    File *soonest = nullptr;
+    File *first = nullptr;
     for (File &file : files) {
       file.used += rate * TICK_S;
       while (file.taken < file.used) {
@@ -488,7 +486,7 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
           MIB;
       if (file.sample.n_unused <= 6 + file.sample.size / MIB / 100) {
         file.size += 4.0 * MIB;
-        extensions += now > 10.0 && file.is_known_to_grow() ? 1 : 0;
+        extensions += now > 10.0 && file.is_growing() ? 1 : 0;
       }
       if (is_scan) {
         file.history = extend_history(file.history, file.sample);
@@ -498,20 +496,20 @@ unsigned extensions_by_inserts(unsigned n_files, double rate, double device) {
                 decide_extend_ahead(10, file.sample, file.history).target));
       }
       if (file.target > file.size &&
-          (soonest == nullptr ||
-           file.time_to_full_s() < soonest->time_to_full_s())) {
-        soonest = &file;
+          (first == nullptr ||
+           file.time_to_full_s() < first->time_to_full_s())) {
+        first = &file;
       }
     }
-    if (soonest != nullptr && now >= next_step_s) {
-      const auto size = static_cast<uint64_t>(soonest->size);
+    if (first != nullptr && now >= next_step_s) {
+      const auto size = static_cast<uint64_t>(first->size);
       const uint64_t next =
-          soonest->pace.next(size, static_cast<uint64_t>(soonest->target));
+          first->pace.next(size, static_cast<uint64_t>(first->target));
       const double step_s = static_cast<double>(next - size) / device;
       next_step_s =
-          now + step_s + pause_ahead_s(step_s, soonest->time_to_full_s());
-      soonest->pace.record_step(next - size, step_s);
-      soonest->size = static_cast<double>(next);
+          now + step_s + pause_ahead_s(step_s, first->time_to_full_s());
+      first->pace.record_step(next - size, step_s);
+      first->size = static_cast<double>(next);
     }
   }
   return extensions;

@@ -168,17 +168,17 @@ TEST(AheadFlush, DirtyRuleIsScaledToDeviceCapacity) {
   dirty.device_per_s = 100.0;
   /* 100 / 1000 of 200 pages/s are 20 pages/s, measured or estimated. */
   EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
-  dirty.is_device_seen = false;
+  dirty.is_device_measured = false;
   EXPECT_EQ(decide_at(ON, dirty).n_pages, 2u);
 }
 
 TEST(AheadFlush, AdaptiveFlushingIsNotScaledToAnEstimate) {
-  Flush_sample native = sample_at(0.0, 0.0);
-  native.adaptive_per_s = 50.0;
-  native.device_per_s = 100.0;
-  native.is_device_seen = false;
+  Flush_sample adaptive = sample_at(0.0, 0.0);
+  adaptive.adaptive_per_s = 50.0;
+  adaptive.device_per_s = 100.0;
+  adaptive.is_device_measured = false;
   /* 50 pages/s, which are half of the limit. */
-  EXPECT_EQ(decide_at(ON, native).n_pages, 5u);
+  EXPECT_EQ(decide_at(ON, adaptive).n_pages, 5u);
 }
 
 TEST(AheadFlush, PurgeRequestIsScaledToDeviceCapacity) {
@@ -757,7 +757,7 @@ TEST(AheadFlush, NeverFlushesMoreThanIoCapacityMax) {
       sample.n_fsyncs = n_fsyncs += static_cast<uint64_t>(in(0.0, 100.0));
       sample.util_per_s = in(0.0, 1.0) < 0.5 ? 0.0 : in(0.0, 50e3);
       sample.device_per_s = in(50.0, 50e3);
-      sample.is_device_seen = in(0.0, 1.0) < 0.5;
+      sample.is_device_measured = in(0.0, 1.0) < 0.5;
       sample.n_written = n_written += static_cast<uint64_t>(in(0.0, 5000.0));
       sample.n_lru_flushed = n_lru_flushed +=
           static_cast<uint64_t>(in(0.0, 1.0) < 0.5 ? 0.0 : in(0.0, 500.0));
@@ -832,7 +832,7 @@ TEST(AheadFlush, DefaultIoCapacityMaxDoesNotLimitMeasuredDevice) {
     Flush_sample sample =
         sample_at(0.0, age_pct, static_cast<uint64_t>(1000.0 * dirty_pct));
     sample.device_per_s = 100e3;
-    sample.is_device_seen = true;
+    sample.is_device_measured = true;
     return decide_at(set, sample);
   };
   /* innodb_io_capacity_max: 20,000 pages/s * 0.1 s = 2000 pages */
@@ -854,7 +854,7 @@ TEST(AheadFlush, DefaultIoCapacityMaxDoesNotLimitMeasuredDevice) {
 /** @return the decision after ten seconds of redo generation at 12 MB/s, with
 10,000 dirty pages, and an oldest page age of 30 % of the sync age */
 Flush_decision after_fast_redo(const Flush_settings &settings,
-                               bool is_device_seen = true) {
+                               bool is_device_measured = true) {
   Ahead_flush policy;
   Flush_decision decision{};
   for (int i = 0; i <= 100; ++i) {
@@ -863,7 +863,7 @@ Flush_decision after_fast_redo(const Flush_settings &settings,
     sample.oldest_lsn += static_cast<uint64_t>(12e6 * 0.1 * i);
     sample.checkpoint_lsn = sample.oldest_lsn;
     sample.n_written = static_cast<uint64_t>(2000 * 0.1 * i);
-    sample.is_device_seen = is_device_seen;
+    sample.is_device_measured = is_device_measured;
     decision = policy.decide(settings, sample);
   }
   return decision;
@@ -953,7 +953,7 @@ TEST(AheadFlush, MeasuredCapacityLimitsRedoIfItDoesNotLimitFlushing) {
   EXPECT_EQ(measured.n_pages, 200u);
   EXPECT_TRUE(measured.is_at_device);
   /* innodb_io_capacity_max instead of the device: 2000 / 100 = 20 times */
-  sample.is_device_seen = false;
+  sample.is_device_measured = false;
   EXPECT_NEAR(decide_at(set, sample).redo_bytes_per_s,
               20.0 * measured.redo_bytes_per_s, 1.0);
 }

@@ -22,11 +22,11 @@ TEST(FlushUtil, LoadIsBusyTimeOfBusiestDiskAndIosOfAll) {
   const std::vector<Disk_work> before{{1000, 50}, {7000, 100}};
   const std::vector<Disk_work> after{{2200, 150}, {7500, 400}};
   /* (2200 - 1000) ms / 2 s = 0.6 and (7500 - 7000) ms / 2 s = 0.25 */
-  EXPECT_NEAR(disk_load(before, after, 2.0).busy_share, 0.6, 1e-9);
+  EXPECT_NEAR(disk_load(before, after, 2.0).busy_fraction, 0.6, 1e-9);
   /* (150 - 50 + 400 - 100) / 2 s = 200 I/Os/s */
   EXPECT_NEAR(disk_load(before, after, 2.0).io_per_s, 200.0, 1e-9);
   /* The disks are gone. */
-  EXPECT_EQ(disk_load(before, {}, 2.0).busy_share, 0.0);
+  EXPECT_EQ(disk_load(before, {}, 2.0).busy_fraction, 0.0);
   /* The counters were reset. */
   EXPECT_EQ(disk_load(after, before, 2.0).io_per_s, 0.0);
 }

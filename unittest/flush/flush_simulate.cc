@@ -144,7 +144,9 @@ int main(int argc, char **argv) {
   const double redo_mib = atof(argv[1]);
   const auto seconds = static_cast<unsigned>(atoi(argv[2]));
   const double pool_gb = atof(argv[3]);
-  puts("device,server,second,transactions,age,flushed,written,waiting");
+  puts(
+      "device,server,second,transactions,oldest_page_age,flushed,written,"
+      "waiting");
   for (const spw::Sim_device &device : spw::SIM_DEVICES) {
     /* Both servers get arrivals with the mean of stock's closed loop. */
     const double mean =
@@ -162,7 +164,8 @@ int main(int argc, char **argv) {
         const spw::Sim_second &second = result.seconds[i];
         printf("%s,%s,%zu,%.1f,%.3f,%.0f,%.0f,%.1f\n", device.name,
                is_ahead ? "ahead" : "upstream", i, second.transactions,
-               second.age, second.flushed, second.written, second.waiting);
+               second.oldest_page_age, second.flushed, second.written,
+               second.waiting);
       }
     }
   }

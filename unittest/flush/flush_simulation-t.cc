@@ -166,7 +166,7 @@ TEST(FlushSimulation, FastDeviceDelaysNoSession) {
   /* The processors are the limit. */
   EXPECT_NEAR(result.mean(), setup.cpu_max, 1.0);
   EXPECT_GE(result.worst(), 0.99);
-  EXPECT_LE(result.seconds.back().age, 0.9);
+  EXPECT_LE(result.seconds.back().oldest_page_age, 0.9);
 }
 
 /** An open loop, whose mean is 60 % of the device's throughput in a closed
@@ -368,7 +368,7 @@ TEST(FlushSimulation, LruFlushingIsNotDelayed) {
   EXPECT_GE(result.worst(), 0.8);
   /* The redo log is as full as without LRU flushing: the setpoint is 75 % +
    * 0.75 25 % = 94 %. */
-  EXPECT_GE(result.seconds.back().age, 0.85);
+  EXPECT_GE(result.seconds.back().oldest_page_age, 0.85);
 }
 
 TEST(FlushSimulation, PoolsFrom1GiBTo1TiBAreSteady) {

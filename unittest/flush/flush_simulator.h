@@ -62,7 +62,7 @@ struct Sim_pages {
   double n;
 
   /** Fraction of all changes. */
-  double share;
+  double fraction;
 };
 
 constexpr double SIM_PAGE_BYTES = 16384.0;
@@ -177,7 +177,7 @@ struct Sim_second {
   double transactions;
 
   /** Oldest page age over the sync age. */
-  double age;
+  double oldest_page_age;
 
   /** Dirty pages: percent of the buffer pool. */
   double dirty_pct;
@@ -227,13 +227,13 @@ struct Sim_result {
 
   /** @return the highest less the lowest oldest page age, over the sync age */
   double age_range() const {
-    double least = seconds.empty() ? 0.0 : seconds.front().age;
-    double most = least;
+    double min = seconds.empty() ? 0.0 : seconds.front().oldest_page_age;
+    double max = min;
     for (const Sim_second &second : seconds) {
-      least = std::min(least, second.age);
-      most = std::max(most, second.age);
+      min = std::min(min, second.oldest_page_age);
+      max = std::max(max, second.oldest_page_age);
     }
-    return most - least;
+    return max - min;
   }
 };
 
@@ -280,7 +280,7 @@ class Flush_simulation {
         result.stopped_s += is_stopped() ? TICK_S : 0.0;
         tick(&second);
       }
-      second.age = age() / m_sync_age;
+      second.oldest_page_age = oldest_page_age() / m_sync_age;
       second.dirty_pct = dirty_pct();
       second.waiting = m_waiting;
       result.seconds.push_back(second);
@@ -301,7 +301,7 @@ class Flush_simulation {
   /** Time between checkpoints: while the server is busy, and when one is
   requested (log0chkp.cc). */
   static constexpr double CHECKPOINT_BUSY_S = 7.0;
-  static constexpr double CHECKPOINT_LEAST_S = 1.0;
+  static constexpr double CHECKPOINT_MIN_S = 1.0;
 
   /** InnoDB scans for the pages of the redo of this time
   (buf_flush_lsn_scan_factor). */
@@ -352,7 +352,7 @@ class Flush_simulation {
   }
 
   /** Oldest page age, as far as InnoDB knows it. */
-  double age() const {
+  double oldest_page_age() const {
     return m_dirty.empty()
                ? 0.0
                : m_lsn - std::max(m_checkpoint_lsn, oldest_lsn() - ORDER_LAG);
@@ -576,7 +576,7 @@ class Flush_simulation {
     for (size_t i = 0; i < m_setup.pages.size(); ++i) {
       if (m_setup.pages[i].n > 0.0) {
         const double n =
-            m_clean[i] * -std::expm1(-n_changes * m_setup.pages[i].share /
+            m_clean[i] * -std::expm1(-n_changes * m_setup.pages[i].fraction /
                                      m_setup.pages[i].n);
         m_clean[i] -= n;
         m_n_dirty += n;
@@ -634,15 +634,15 @@ class Flush_simulation {
     while (n > 0.0 && !m_dirty.empty()) {
       Cohort &oldest = m_dirty.front();
       const double taken = std::min(n, oldest.sum);
-      const double share = oldest.sum > 0.0 ? taken / oldest.sum : 1.0;
+      const double fraction = oldest.sum > 0.0 ? taken / oldest.sum : 1.0;
       for (size_t i = 0; i < N_KINDS; ++i) {
-        m_clean[i] += oldest.n[i] * share;
-        oldest.n[i] -= oldest.n[i] * share;
+        m_clean[i] += oldest.n[i] * fraction;
+        oldest.n[i] -= oldest.n[i] * fraction;
       }
       oldest.sum -= taken;
       m_n_dirty -= taken;
       n -= taken;
-      if (share >= 1.0) {
+      if (fraction >= 1.0) {
         m_dirty.pop_front();
       }
     }
@@ -654,15 +654,15 @@ class Flush_simulation {
       return;
     }
     m_n_retired += n;
-    const double share = std::min(1.0, n / m_n_dirty);
+    const double fraction = std::min(1.0, n / m_n_dirty);
     for (Cohort &cohort : m_dirty) {
       for (size_t i = 0; i < N_KINDS; ++i) {
-        m_clean[i] += cohort.n[i] * share;
-        cohort.n[i] -= cohort.n[i] * share;
+        m_clean[i] += cohort.n[i] * fraction;
+        cohort.n[i] -= cohort.n[i] * fraction;
       }
-      cohort.sum -= cohort.sum * share;
+      cohort.sum -= cohort.sum * fraction;
     }
-    m_n_dirty -= m_n_dirty * share;
+    m_n_dirty -= m_n_dirty * fraction;
   }
 
   /** @return whether pages of the flush lists are being written */
@@ -672,11 +672,11 @@ class Flush_simulation {
   }
 
   void checkpoint() {
-    const double oldest = m_lsn - age();
+    const double oldest = m_lsn - oldest_page_age();
     const double passed_s = m_now_s - m_checkpoint_s;
     if (m_lsn - m_checkpoint_lsn >= m_aggressive_age ||
         passed_s >= CHECKPOINT_BUSY_S ||
-        (m_decision.wants_checkpoint && passed_s >= CHECKPOINT_LEAST_S)) {
+        (m_decision.wants_checkpoint && passed_s >= CHECKPOINT_MIN_S)) {
       m_checkpoint_lsn = oldest;
       m_checkpoint_s = m_now_s;
     }
@@ -684,7 +684,7 @@ class Flush_simulation {
 
   /** Submit pages: none while the last ones are being written, as InnoDB has
   one batch at a time. */
-  void hand_over(double n, double lsn_limit, Sim_second *second) {
+  void submit(double n, double lsn_limit, Sim_second *second) {
     /* Each pass of the page cleaners flushes for the LRU lists first. */
     m_lru_wait_s =
         std::max(m_lru_wait_s,
@@ -724,25 +724,24 @@ class Flush_simulation {
 
   /** The page cleaners' coordinator. */
   void flush(Sim_second *second) {
-    m_is_sync = age() > m_sync_age;
+    m_is_sync = oldest_page_age() > m_sync_age;
     if (m_is_sync) {
       if (m_in_flight <= 0.0) {
         /* Enough for the redo space that is needed, and for SCAN_S more. */
-        hand_over(
-            std::max(m_settings.io_capacity,
-                     std::min(2.0 * m_settings.io_capacity_max,
-                              n_older_than(m_lsn - m_sync_age + ORDER_LAG +
-                                           SCAN_S * m_lsn_avg))),
-            m_lsn, second);
+        submit(std::max(m_settings.io_capacity,
+                        std::min(2.0 * m_settings.io_capacity_max,
+                                 n_older_than(m_lsn - m_sync_age + ORDER_LAG +
+                                              SCAN_S * m_lsn_avg))),
+               m_lsn, second);
       }
       if (m_has_rounds) {
         decide();
       }
       return;
     }
-    if (m_now_s >= m_next_native_s) {
-      m_next_native_s = m_now_s + 1.0;
-      const double n_adaptive = native();
+    if (m_now_s >= m_next_adaptive_s) {
+      m_next_adaptive_s = m_now_s + 1.0;
+      const double n_adaptive = recommended_by_adaptive();
       if (m_has_rounds) {
         const Flush_sample now = add_sample();
         m_method.add_sample(m_setup.method,
@@ -758,9 +757,9 @@ class Flush_simulation {
                              .is_ahead_on = m_settings.is_on,
                              .is_adaptive = m_setup.is_adaptive,
                              .is_logging = true});
-        hand_over(0.0, m_lsn, second);
+        submit(0.0, m_lsn, second);
       } else {
-        hand_over(n_adaptive, m_lsn, second);
+        submit(n_adaptive, m_lsn, second);
       }
     }
     if (m_has_rounds && m_now_s >= m_next_round_s) {
@@ -768,8 +767,8 @@ class Flush_simulation {
       m_next_round_s = m_now_s + m_decision.next_tick_s;
       const double flushed = second->flushed;
       if (m_decision.n_pages != 0) {
-        hand_over(static_cast<double>(m_decision.n_pages),
-                  static_cast<double>(m_decision.lsn_limit), second);
+        submit(static_cast<double>(m_decision.n_pages),
+               static_cast<double>(m_decision.lsn_limit), second);
         m_batch.is_probe = m_decision.is_probe;
         m_batch.demand_exceeds_limit = flush_was_at_device(
             m_decision, static_cast<uint64_t>(second->flushed - flushed));
@@ -784,7 +783,7 @@ class Flush_simulation {
         .n_dirty = static_cast<uint64_t>(m_n_dirty),
         .n_pages = static_cast<uint64_t>(m_setup.pool_bytes / SIM_PAGE_BYTES),
         .lsn = static_cast<uint64_t>(m_lsn),
-        .oldest_lsn = static_cast<uint64_t>(m_lsn - age()),
+        .oldest_lsn = static_cast<uint64_t>(m_lsn - oldest_page_age()),
         .checkpoint_lsn = static_cast<uint64_t>(m_checkpoint_lsn),
         .lsn_disorder = static_cast<uint64_t>(ORDER_LAG),
         .sync_age = static_cast<uint64_t>(m_sync_age),
@@ -805,7 +804,7 @@ class Flush_simulation {
     now.device_per_s = m_capacity.limit_per_s();
     now.device_interval_s = m_capacity.interval_s();
     now.wants_probe = m_capacity.wants_probe(m_now_s);
-    now.is_device_seen = m_capacity.pages_per_s() != 0.0;
+    now.is_device_measured = m_capacity.pages_per_s() != 0.0;
     if (m_setup.flush_device == Flush_device::UTIL && m_util.is_due(m_now_s)) {
       m_util.add_sample(m_now_s,
                         {{static_cast<uint64_t>(1e3 * m_busy_s),
@@ -839,10 +838,10 @@ class Flush_simulation {
 
   /** @return pages/s that InnoDB's formula recommends (buf0flu.cc). Its
   averages are of 30 rounds; here exponential ones decay as slowly */
-  double native() {
+  double recommended_by_adaptive() {
     const Flush_settings &set = m_settings;
-    m_lsn_avg += (m_lsn - m_native_lsn - m_lsn_avg) / 30.0;
-    m_native_lsn = m_lsn;
+    m_lsn_avg += (m_lsn - m_adaptive_lsn - m_lsn_avg) / 30.0;
+    m_adaptive_lsn = m_lsn;
     const double dirty = dirty_pct();
     const double f = 100.0 * (m_lsn - oldest_lsn()) / m_sync_age;
     const double pct_lsn =
@@ -877,7 +876,7 @@ class Flush_simulation {
   double m_now_s{0.0};
   int64_t m_now_ns{0};
   double m_next_round_s{0.0};
-  double m_next_native_s{0.0};
+  double m_next_adaptive_s{0.0};
   double m_purge_asks{0.0};
   bool m_is_sync{false};
 
@@ -906,7 +905,7 @@ class Flush_simulation {
   double m_waiting{0.0};
 
   /** InnoDB's averages: bytes/s and pages/s. */
-  double m_native_lsn{1e6};
+  double m_adaptive_lsn{1e6};
   double m_lsn_avg{0.0};
   double m_page_avg{0.0};
 

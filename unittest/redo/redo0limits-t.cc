@@ -89,23 +89,24 @@ TEST(RedoLoweredCapacity, ReservedRedoFitsAtEachStep) {
   constexpr uint64_t WANTED = 100;
   constexpr uint64_t MARGIN = 20;
   uint64_t hard = 1000;
-  uint64_t age = 0;
+  uint64_t checkpoint_age = 0;
   for (int step = 0; step < 200; ++step) {
     const uint64_t soft = hard * 95 / 100;
     /* All threads that the margin is for passed the check when it was full. */
-    const uint64_t reserved = std::max(age, soft);
+    const uint64_t reserved = std::max(checkpoint_age, soft);
     const uint64_t next = redo_lowered_capacity(WANTED,
                                                 {.adaptive_flush_max_age = 0,
                                                  .soft_logical_capacity = soft,
                                                  .hard_logical_capacity = hard,
                                                  .free_check_margin = MARGIN},
-                                                age);
+                                                checkpoint_age);
     EXPECT_LE(next, hard);
     EXPECT_LE(reserved, next);
     hard = next;
     /* Full for a while, then flushed. */
-    age =
-        step < 50 ? reserved : std::min(age, hard * 95 / 100 - MARGIN) * 9 / 10;
+    checkpoint_age =
+        step < 50 ? reserved
+                  : std::min(checkpoint_age, hard * 95 / 100 - MARGIN) * 9 / 10;
   }
   EXPECT_EQ(hard, WANTED);
 }

@@ -266,25 +266,25 @@ void Extender_ahead::scan(steady_clock::time_point now) {
 }
 
 std::optional<double> Extender_ahead::step() {
-  auto soonest = m_files.end();
-  double soonest_s = 0.0;
+  auto first = m_files.end();
+  double min_time_to_full_s = 0.0;
   for (auto file = m_files.begin(); file != m_files.end(); ++file) {
     const Tracked &tracked = file->second;
     const double time_to_full_s = tracked.time_to_full_s();
     if (tracked.target != 0 &&
-        (soonest == m_files.end() || time_to_full_s < soonest_s)) {
-      soonest = file;
-      soonest_s = time_to_full_s;
+        (first == m_files.end() || time_to_full_s < min_time_to_full_s)) {
+      first = file;
+      min_time_to_full_s = time_to_full_s;
     }
   }
-  if (soonest == m_files.end()) {
+  if (first == m_files.end()) {
     return {};
   }
   double step_s = 0.0;
-  if (!extend_by_step(&soonest->second, &step_s)) {
-    soonest->second.target = 0;
+  if (!extend_by_step(&first->second, &step_s)) {
+    first->second.target = 0;
   }
-  return pause_ahead_s(step_s, soonest_s);
+  return pause_ahead_s(step_s, min_time_to_full_s);
 }
 
 bool Extender_ahead::lock(Tracked *file, Extent_step_locks *locks) {

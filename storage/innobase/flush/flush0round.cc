@@ -151,7 +151,7 @@ Flush_settings settings() {
 /** @param[in]  redo  state of the redo log
 @return whether threads wait for redo space */
 bool is_redo_space_awaited(const Redo_state &redo) {
-  return redo.age > redo.limits.max_age;
+  return redo.checkpoint_age > redo.limits.max_age;
 }
 
 /** Any thread.
@@ -429,7 +429,7 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.device_per_s = m_capacity.limit_per_s();
   sample.device_interval_s = m_capacity.interval_s();
   sample.wants_probe = m_capacity.wants_probe(sample.now_s);
-  sample.is_device_seen = m_capacity.pages_per_s() != 0.0;
+  sample.is_device_measured = m_capacity.pages_per_s() != 0.0;
   const Flush_settings set = settings_at(now);
   const Flush_decision decision = m_state.controller.decide(set, sample);
   if (decision.is_drained) {

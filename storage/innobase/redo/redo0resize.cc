@@ -27,10 +27,11 @@ lsn_t redo_lower_capacity(lsn_t wanted) {
   const lsn_t checkpoint =
       ut_uint64_align_down(state.lsn_last_checkpoint, OS_FILE_LOG_BLOCK_SIZE);
   /* The redo log may not be open yet. */
-  const lsn_t age =
+  const lsn_t checkpoint_age =
       state.lsn_current < checkpoint ? 0 : state.lsn_current - checkpoint;
-  return ut_uint64_align_up(redo_lowered_capacity(wanted, redo_capacity(), age),
-                            OS_FILE_LOG_BLOCK_SIZE);
+  return ut_uint64_align_up(
+      redo_lowered_capacity(wanted, redo_capacity(), checkpoint_age),
+      OS_FILE_LOG_BLOCK_SIZE);
 }
 
 }  // namespace spw

@@ -43,7 +43,7 @@ Redo_state redo_state() {
   state.lsn_last_checkpoint = log_sys->last_checkpoint_lsn.load();
   state.lsn_flushed = log_sys->flushed_to_disk_lsn.load();
   state.lsn_current = log_get_lsn(*log_sys);
-  state.age = state.lsn_current - state.lsn_last_checkpoint;
+  state.checkpoint_age = state.lsn_current - state.lsn_last_checkpoint;
   state.limits = redo_limits(redo_capacity());
   return state;
 }

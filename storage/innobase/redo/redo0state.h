@@ -26,8 +26,7 @@ struct Redo_state {
   uint64_t lsn_flushed{0};
   uint64_t lsn_last_checkpoint{0};
 
-  /** Checkpoint age. */
-  uint64_t age{0};
+  uint64_t checkpoint_age{0};
 
   /** The checkpoint ages at which InnoDB acts. */
   Redo_limits limits;

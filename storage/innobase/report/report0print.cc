@@ -41,8 +41,8 @@ static void print_redo_and_dirty_pages(FILE *file) {
           "Sessions wait for redo space above a checkpoint age of %s, the log"
           " writer above %s\n"
           "Dirty pages %lu of %lu, %.1f %%\n",
-          bytes_text(redo.age).c_str(),
-          percent_of(redo.age, redo.limits.sync_age),
+          bytes_text(redo.checkpoint_age).c_str(),
+          percent_of(redo.checkpoint_age, redo.limits.sync_age),
           bytes_text(redo.limits.sync_age).c_str(),
           srv_flush_sync ? "" : "; innodb_flush_sync = OFF: no sync flushing",
           bytes_text(redo.limits.max_age).c_str(),

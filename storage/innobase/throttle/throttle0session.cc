@@ -171,8 +171,8 @@ double limit_at(int64_t now) {
     return limit;
   }
   const Redo_state redo = redo_state();
-  return throttle_is_current(since_ns, redo.age, redo.limits.sync_age,
-                             ahead_flushing_age_pct)
+  return throttle_is_current(since_ns, redo.checkpoint_age,
+                             redo.limits.sync_age, ahead_flushing_age_pct)
              ? limit
              : THROTTLE_UNLIMITED;
 }

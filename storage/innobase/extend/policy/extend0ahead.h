@@ -161,7 +161,7 @@ constexpr uint64_t extend_burst_bytes(const Tablespace_sample &sample) {
 /** State of a tablespace that is kept between scans. */
 struct Extend_history {
   /** Whether the tablespace has been scanned. */
-  bool is_known{false};
+  bool is_scanned{false};
 
   /** Time of the last scan: seconds. */
   double now_s{0.0};
@@ -224,8 +224,8 @@ inline Extend_history extend_history(const Extend_history &history,
                                      const Tablespace_sample &sample) {
   const uint64_t used =
       sample.size - std::min(sample.size, sample.n_unused * sample.unit_bytes);
-  if (!history.is_known) {
-    return {.is_known = true,
+  if (!history.is_scanned) {
+    return {.is_scanned = true,
             .now_s = sample.now_s,
             .begin_s = sample.now_s,
             .used_min = used,

@@ -156,7 +156,7 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
   it is not too late; the other rules have time. */
   const double capacity_scale = std::min(1.0, capacity / settings.io_capacity);
   const double adaptive_scale =
-      sample.adaptive_scales_with_io_capacity && sample.is_device_seen
+      sample.adaptive_scales_with_io_capacity && sample.is_device_measured
           ? capacity_scale
           : 1.0;
   /* The rates of the methods fall to 0 while all threads wait. */
@@ -203,9 +203,9 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
     256M: the worst 20 s after the threshold have 0.81 of the steady
     transactions, instead of 0.49. */
     if (to_follow > limit_above && follow_age > 0.0) {
-      const bool is_known =
-          sample.is_device_seen || !settings.is_limited_by_device;
-      raise(is_known ? limit * oldest_page_age(sample) / follow_age : limit,
+      const bool is_estimated =
+          settings.is_limited_by_device && !sample.is_device_measured;
+      raise(is_estimated ? limit : limit * oldest_page_age(sample) / follow_age,
             Flush_trigger::EARLY);
     }
   } else {
@@ -223,7 +223,8 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
                             : Flush_limit::IO_CAPACITY_MAX;
     }
     /* Includes the pages of the LRU lists, which are of all ages. */
-    const double reclaim_capacity = sample.is_device_seen ? measured : capacity;
+    const double reclaim_capacity =
+        sample.is_device_measured ? measured : capacity;
     decision->redo_bytes_per_s =
         sample.is_shrinking
             ? shrinking_redo_per_s(sample, reclaim_capacity)
@@ -301,20 +302,20 @@ double Ahead_flush::next_tick_s(const Flush_settings &settings,
   if (!settings.is_on || m_redo_rate <= 0.0) {
     return settings.interval_s;
   }
-  const double way = static_cast<double>(sample.sync_age) -
-                     age_at_fraction(settings, sample, 0.0);
-  return std::clamp(FLUSH_STEP_FRACTION * way / m_redo_rate,
+  const double range = static_cast<double>(sample.sync_age) -
+                       age_at_fraction(settings, sample, 0.0);
+  return std::clamp(FLUSH_STEP_FRACTION * range / m_redo_rate,
                     std::min(FLUSH_INTERVAL_MIN_S, settings.interval_s),
                     settings.interval_s);
 }
 
 bool Ahead_flush::wants_checkpoint(const Flush_settings &settings,
                                    const Flush_sample &sample) {
-  const auto age = static_cast<double>(
+  const auto checkpoint_age = static_cast<double>(
       sample.lsn - std::min(sample.lsn, sample.checkpoint_lsn));
   const auto gain = static_cast<double>(
       sample.oldest_lsn - std::min(sample.oldest_lsn, sample.checkpoint_lsn));
-  if (age <= age_at_fraction(settings, sample, 0.0) ||
+  if (checkpoint_age <= age_at_fraction(settings, sample, 0.0) ||
       gain <=
           FLUSH_CHECKPOINT_FRACTION * static_cast<double>(sample.sync_age) ||
       sample.now_s < m_next_checkpoint_s) {

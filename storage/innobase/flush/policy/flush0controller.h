@@ -174,18 +174,18 @@ struct Threshold_excess {
 @return how far they are above the thresholds */
 inline Threshold_excess threshold_excess(const Flush_settings &settings,
                                          const Flush_sample &sample) {
-  const auto on_the_way = [](double at, double from, double to) {
+  const auto fraction_of_range = [](double at, double from, double to) {
     return at <= from ? 0.0 : to <= from ? 1.0 : (at - from) / (to - from);
   };
-  const double age = oldest_page_age(sample);
   const auto sync_age = static_cast<double>(sample.sync_age);
-  return {.dirty = on_the_way(percent_of(sample.n_dirty, sample.n_pages),
-                              flush_dirty_threshold_pct(settings),
-                              settings.max_dirty_pct),
+  return {.dirty = fraction_of_range(percent_of(sample.n_dirty, sample.n_pages),
+                                     flush_dirty_threshold_pct(settings),
+                                     settings.max_dirty_pct),
           .age = sync_age == 0.0
                      ? 0.0
-                     : on_the_way(age, age_at_fraction(settings, sample, 0.0),
-                                  sync_age)};
+                     : fraction_of_range(oldest_page_age(sample),
+                                         age_at_fraction(settings, sample, 0.0),
+                                         sync_age)};
 }
 
 /** @param[in]  settings  the settings

@@ -109,8 +109,8 @@ class Adaptive_method {
     const double passed_s = sample.now_s - m_last.now_s;
     if (m_last.now_s != 0.0 && passed_s > 0.0) {
       /* The mean of all samples, until they cover the averaging time. */
-      m_seen_s = std::min(m_seen_s + passed_s, FLUSH_AVERAGE_S);
-      const double weight = std::min(1.0, passed_s / m_seen_s);
+      m_averaged_s = std::min(m_averaged_s + passed_s, FLUSH_AVERAGE_S);
+      const double weight = std::min(1.0, passed_s / m_averaged_s);
       m_redo_rate +=
           weight *
           (counter_growth(m_last.lsn, sample.lsn) / passed_s - m_redo_rate);
@@ -123,19 +123,22 @@ class Adaptive_method {
     }
     m_last = sample;
     m_pass_s = sample.now_s;
-    const auto native = static_cast<double>(sample.n_adaptive);
+    const auto recommended = static_cast<double>(sample.n_adaptive);
     const bool is_too_dirty = sample.dirty_pct >= sample.max_dirty_pct;
     if (method == Flush_method::NATIVE || sample.sync_age == 0) {
-      m_per_s = flush_is_left_to_ahead(sample) && !is_too_dirty ? 0.0 : native;
+      m_per_s =
+          flush_is_left_to_ahead(sample) && !is_too_dirty ? 0.0 : recommended;
       return;
     }
-    const double age = counter_growth(sample.oldest_lsn, sample.lsn);
-    const double share = age / static_cast<double>(sample.sync_age);
+    const double oldest_page_age =
+        counter_growth(sample.oldest_lsn, sample.lsn);
+    const double age_fraction =
+        oldest_page_age / static_cast<double>(sample.sync_age);
     const double wanted =
         method == Flush_method::ESTIMATE
-            ? estimate(sample, age, share)
-            : m_dirtied_per_s * share / FLUSH_AVERAGE_FRACTION;
-    m_per_s = is_too_dirty ? std::max(wanted, native) : wanted;
+            ? estimate(sample, oldest_page_age, age_fraction)
+            : m_dirtied_per_s * age_fraction / FLUSH_AVERAGE_FRACTION;
+    m_per_s = is_too_dirty ? std::max(wanted, recommended) : wanted;
   }
 
   /** The pass in which InnoDB's formula was evaluated is over. It can have
@@ -150,13 +153,14 @@ class Adaptive_method {
   }
 
  private:
-  double estimate(const Flush_method_sample &sample, double age,
-                  double share) const {
+  double estimate(const Flush_method_sample &sample, double oldest_page_age,
+                  double age_fraction) const {
     /* If pages became dirty evenly, their mean age would be half of the oldest
     page age. */
-    return share <= FLUSH_ESTIMATE_FRACTION
+    return age_fraction <= FLUSH_ESTIMATE_FRACTION
                ? 0.0
-               : m_redo_rate * static_cast<double>(sample.n_dirty) / age;
+               : m_redo_rate * static_cast<double>(sample.n_dirty) /
+                     oldest_page_age;
   }
 
   Flush_method_sample m_last{};
@@ -166,7 +170,7 @@ class Adaptive_method {
   double m_pass_s{0.0};
 
   /** Time that the averages cover: seconds. */
-  double m_seen_s{0.0};
+  double m_averaged_s{0.0};
 
   /** Averages: redo generation in bytes/s, pages that become dirty in pages/s.
    */

@@ -286,10 +286,10 @@ struct Flush_sample {
   /** The redo log is being resized down. */
   bool is_shrinking{false};
 
-  /** Device write capacity: pages/s. is_device_seen: it is measured; else it is
-  the initial estimate. */
+  /** Device write capacity: pages/s. is_device_measured: it is measured; else
+  it is the initial estimate. */
   double device_per_s{FLUSH_UNLIMITED};
-  bool is_device_seen{true};
+  bool is_device_measured{true};
 
   /** Min time between two batches, as a batch takes a time that does not depend
   on its pages: seconds. wants_probe: it should be measured

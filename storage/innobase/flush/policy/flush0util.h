@@ -42,7 +42,7 @@ struct Disk_work {
 /** Load of the disks. */
 struct Disk_load {
   /** Fraction of the time for which the busiest disk was busy: 0 to 1. */
-  double busy_share{0.0};
+  double busy_fraction{0.0};
 
   /** Reads and writes of all disks: I/Os/s. */
   double io_per_s{0.0};
@@ -57,8 +57,8 @@ inline Disk_load disk_load(const std::vector<Disk_work> &before,
                            double passed_s) {
   Disk_load load;
   for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    load.busy_share = std::max(
-        load.busy_share,
+    load.busy_fraction = std::max(
+        load.busy_fraction,
         counter_growth(before[i].busy_ms, after[i].busy_ms) / 1e3 / passed_s);
     load.io_per_s += counter_growth(before[i].n_ios, after[i].n_ios) / passed_s;
   }
@@ -76,7 +76,7 @@ inline double flush_util_extra_per_s(const Disk_load &load,
                                      double flushed_per_s,
                                      double adaptive_per_s,
                                      double io_capacity) {
-  return load.busy_share < FLUSH_BUSY_FRACTION
+  return load.busy_fraction < FLUSH_BUSY_FRACTION
              ? std::max(0.0, io_capacity -
                                  std::max(0.0, load.io_per_s - flushed_per_s) -
                                  adaptive_per_s)

@@ -70,15 +70,15 @@ What threads have reserved, and reserve without another check, ends at the
 current LSN plus the margin. What they are admitted with while the new limit is
 published ends at the soft capacity in force until now.
 
-@param[in]  wanted  the new hard_logical_capacity
-@param[in]  now     the capacity in force
-@param[in]  age     checkpoint age, up to the LSN that was reserved last
+@param[in]  wanted          the new hard_logical_capacity
+@param[in]  now             the capacity in force
+@param[in]  checkpoint_age  up to the LSN that was reserved last
 @return the hard_logical_capacity to be in force: wanted, or more, but at most
 the present one unless more is wanted. A multiple of the block if the ages are
 */
 inline uint64_t redo_lowered_capacity(uint64_t wanted, const Redo_capacity &now,
-                                      uint64_t age) {
-  const uint64_t reserved = age + now.free_check_margin;
+                                      uint64_t checkpoint_age) {
+  const uint64_t reserved = checkpoint_age + now.free_check_margin;
   return std::max(wanted,
                   std::min(now.hard_logical_capacity,
                            std::max(now.soft_logical_capacity, reserved)));
