@@ -34,10 +34,10 @@ ROOTS = {
 }
 MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "nvme", "virtio_blk", "virtio_rng", "ext4", "xfs"]
 # Atomic up to 64 KiB: NVMe counts blocks of 512 bytes, from 0.
-WHOLE = "logical_block_size=512,physical_block_size=4096,atomic.nawun=127,atomic.nawupf=127"
+ATOMIC = "logical_block_size=512,physical_block_size=4096,atomic.nawun=127,atomic.nawupf=127"
 # For each class of tests: the root whose kernel runs, more kernel modules, and QEMU's devices for the disk.
 CLASSES = {
-    "WholeByDevice": ("newest", [], ["nvme,serial=spw", f"nvme-ns,drive=disk,{WHOLE}"]),
+    "AtomicByDevice": ("newest", [], ["nvme,serial=spw", f"nvme-ns,drive=disk,{ATOMIC}"]),
     "LargeSectors": ("newest", [], ["nvme,serial=spw", "nvme-ns,drive=disk,logical_block_size=4096"]),
     "UntrustedSectors": ("newest", [], ["virtio-blk-pci,drive=disk,logical_block_size=4096,physical_block_size=4096"]),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from tests.server.test_atomic_writes import AUTO, FILL, ON
 
 FS = "--innodb-use-atomic-writes-fs=ON"
 SMALL_PAGES = "--innodb-page-size=4096"
-NO_MEANS = "the storage does not write 16 KiB atomically"
+NO_METHOD = "the storage does not write 16 KiB atomically"
 
 
 class Guest(test_atomic_writes.Servers):
@@ -29,7 +29,7 @@ class Guest(test_atomic_writes.Servers):
         subprocess.run([*command, self.DISK], check=True)
         return self.mount(self.DISK)
 
-    def assert_is_whole(self, folder, method, message, *options):
+    def assert_is_atomic(self, folder, method, message, *options):
         """AUTO writes all files with this method. ON recovers after a kill, and does the same."""
         scratch = self.server(folder, *options)
         scratch.start(FORK, AUTO, *options)
@@ -39,8 +39,8 @@ class Guest(test_atomic_writes.Servers):
         self.assertGreater(status[f"atomic_write_files_{method}"], 3)
         self.assertEqual(status["atomic_write_files_doublewrite"], 0)
         self.assertGreater(status[f"atomic_write_pages_{method}"], 20)
-        whole = f"torn-page protection by the {message}, doublewrite buffer bypassed."
-        self.assertEqual(scratch.log.read_text().count(whole), 1)
+        bypassed = f"torn-page protection by the {message}, doublewrite buffer bypassed."
+        self.assertEqual(scratch.log.read_text().count(bypassed), 1)
         scratch.sql("UPDATE d.t SET a = UUID()")
         scratch.end(signal.SIGKILL)
         scratch.start(FORK, ON, *options)
@@ -66,7 +66,7 @@ class Guest(test_atomic_writes.Servers):
         self.assertIn(f"would not be written atomically: {reason}", self.assert_does_not_start(scratch, ON, *options))
 
 
-class WholeByDevice(Guest):
+class AtomicByDevice(Guest):
     """NVMe with atomic writes of up to 64 KiB, also in a power cut (nawun, nawupf)."""
 
     DISK = "/dev/nvme0n1"
@@ -74,15 +74,15 @@ class WholeByDevice(Guest):
 
     def test_ext4_by_block(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F")
-        self.assert_is_not(folder, NO_MEANS)
-        self.assert_is_whole(folder, "rwf", self.MESSAGE, SMALL_PAGES)
+        self.assert_is_not(folder, NO_METHOD)
+        self.assert_is_atomic(folder, "rwf", self.MESSAGE, SMALL_PAGES)
 
     def test_ext4_by_cluster(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F", "-O", "bigalloc", "-C", "16384")
-        self.assert_is_whole(folder, "rwf", self.MESSAGE)
+        self.assert_is_atomic(folder, "rwf", self.MESSAGE)
 
     def test_xfs(self):
-        self.assert_is_whole(self.formatted("mkfs.xfs", "-q", "-f"), "rwf", self.MESSAGE)
+        self.assert_is_atomic(self.formatted("mkfs.xfs", "-q", "-f"), "rwf", self.MESSAGE)
 
 
 class LargeSectors(Guest):
@@ -93,11 +93,11 @@ class LargeSectors(Guest):
 
     def test_ext4(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F")
-        self.assert_is_whole(folder, "sector", self.SECTOR, SMALL_PAGES)
-        self.assert_is_not(folder, NO_MEANS)
+        self.assert_is_atomic(folder, "sector", self.SECTOR, SMALL_PAGES)
+        self.assert_is_not(folder, NO_METHOD)
 
     def test_xfs(self):
-        self.assert_is_whole(self.formatted("mkfs.xfs", "-q", "-f"), "sector", self.SECTOR, SMALL_PAGES)
+        self.assert_is_atomic(self.formatted("mkfs.xfs", "-q", "-f"), "sector", self.SECTOR, SMALL_PAGES)
 
 
 class UntrustedSectors(Guest):
@@ -108,4 +108,4 @@ class UntrustedSectors(Guest):
     def test_ext4(self):
         folder = self.formatted("mkfs.ext4", "-q", "-F")
         self.assert_is_not(folder, "a page fits into the device's sector, but", SMALL_PAGES)
-        self.assert_is_whole(folder, "sector", LargeSectors.SECTOR, SMALL_PAGES, FS)
+        self.assert_is_atomic(folder, "sector", LargeSectors.SECTOR, SMALL_PAGES, FS)

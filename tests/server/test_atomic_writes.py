@@ -32,7 +32,7 @@ ROOT_PAGE_NO = 4
 # The page of the transaction system in the system tablespace.
 SYSTEM_PAGE = 5
 # The marker file, in the data directory: doublewrite copies may be older than their pages.
-MARK = "#spw_atomic_writes"
+MARKER = "#spw_atomic_writes"
 # The max number of pending writes with RWF_ATOMIC.
 RWF_AT_ONCE = 16
 RESTORED_FIRST_PAGE = "Restoring page [page id: space=0, page number=0] of datafile './ibdata1'"
@@ -339,7 +339,7 @@ class AtomicWrites(Servers):
             session.stdin.flush()
             scratch.sql(f"CLONE LOCAL DATA DIRECTORY = '{copy.data}'")
             session.stdin.close()
-        self.assertFalse((copy.data / MARK).exists())
+        self.assertFalse((copy.data / MARKER).exists())
         self.assertIn("cannot be used", self.assert_does_not_start(copy, ON, *plugins, server=server))
         copy.start(server, AUTO, *plugins)
         self.check(copy)
@@ -354,11 +354,11 @@ class AtomicWrites(Servers):
     def test_each_file_by_itself(self):
         """One of two file systems has atomic writes. A loop device's large sectors do not count: its disk's can be
         smaller."""
-        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
-        options = [f"--innodb-directories={whole}"]
+        plain, atomic = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        options = [f"--innodb-directories={atomic}"]
         scratch = self.server(plain)
         scratch.start(FORK, AUTO, *options)
-        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{whole}';")
+        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{atomic}';")
         before = self.status(scratch)
         scratch.sql("INSERT INTO d.u SELECT * FROM d.t;")
         self.flush(scratch, "u")
@@ -466,11 +466,11 @@ class AtomicWrites(Servers):
 
     def test_not_synced(self):
         """O_DIRECT_NO_FSYNC does not sync data files: none bypasses the doublewrite buffer."""
-        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        plain, atomic = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
         no_fsync = "--innodb-flush-method=O_DIRECT_NO_FSYNC"
         scratch = self.server(plain)
-        scratch.start(FORK, AUTO, no_fsync, "--innodb-use-fallocate", f"--innodb-directories={whole}")
-        scratch.sql(FILL + f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{whole}'; INSERT INTO d.u VALUES (1);"
+        scratch.start(FORK, AUTO, no_fsync, "--innodb-use-fallocate", f"--innodb-directories={atomic}")
+        scratch.sql(FILL + f"CREATE TABLE d.u (a INT) DATA DIRECTORY = '{atomic}'; INSERT INTO d.u VALUES (1);"
                     "FLUSH TABLES d.u FOR EXPORT")  # fmt: skip
         self.assertEqual(scratch.sql("SELECT @@innodb_flush_method, @@innodb_use_fallocate").split(),
                          ["O_DIRECT_NO_FSYNC", "0"])  # fmt: skip
@@ -525,11 +525,11 @@ class AtomicWrites(Servers):
 
     def test_written_in_part(self):
         """A partial write to a file with atomic writes by ioctl: the server stops, and does not write the rest."""
-        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
-        options = [AUTO, f"--innodb-directories={whole}"]
+        plain, atomic = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        options = [AUTO, f"--innodb-directories={atomic}"]
         scratch = self.server(plain)
         scratch.start(FORK, *options)
-        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{whole}';"
+        scratch.sql(FILL + f"CREATE TABLE d.u (id INT PRIMARY KEY, a CHAR(250)) DATA DIRECTORY = '{atomic}';"
                     "INSERT INTO d.u SELECT * FROM d.t")  # fmt: skip
         self.assertEqual(self.status(scratch)["atomic_write_files_ioctl"], 1)
         self.assertEqual(scratch.end(), 0)
@@ -550,11 +550,11 @@ class AtomicWrites(Servers):
         faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1"}
         few = f"--innodb-open-files={N_TABLES // 4}"
         for setting, kind, method, modes in cases:
-            whole = self.mount(kind)
+            atomic = self.mount(kind)
             # directFS has no sockets, so with AUTO only the tables are there.
-            scratch = self.server(whole if setting == ON else self.mount("ext4"))
-            folder = "" if setting == ON else f"DATA DIRECTORY = '{whole}'"
-            options = [setting, f"--innodb-directories={whole}"]
+            scratch = self.server(atomic if setting == ON else self.mount("ext4"))
+            folder = "" if setting == ON else f"DATA DIRECTORY = '{atomic}'"
+            options = [setting, f"--innodb-directories={atomic}"]
             scratch.start(FORK, *options)
             # The page cleaners flush at once, also pages of files that are not open.
             scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0; SET GLOBAL innodb_max_dirty_pages_pct = 0;"
@@ -620,18 +620,18 @@ class AtomicWrites(Servers):
         own.write_bytes(b"x" * (4 << 20))
         for mode in ("ON", "OFF"):
             scratch.start(FORK, ON, "--innodb-doublewrite-dir=three", f"--innodb-doublewrite={mode}")
-            self.assertTrue((scratch.data / MARK).exists())
+            self.assertTrue((scratch.data / MARKER).exists())
             self.assertFalse(any(own.read_bytes()))
             own.write_bytes(b"x" * own.stat().st_size)
             self.assertEqual(scratch.end(), 0)
-            self.assertFalse((scratch.data / MARK).exists())
+            self.assertFalse((scratch.data / MARKER).exists())
             self.assertFalse(any(own.read_bytes()))
             self.assertEqual(other.read_bytes(), b"x" * 4096)
 
     def test_no_marker_file(self):
         """The marker file cannot be written: pages keep their doublewrite copies, also with ON."""
         scratch = self.server(self.mount("xfs-reflink"))
-        (scratch.data / MARK / "in the way").mkdir(parents=True)
+        (scratch.data / MARKER / "in the way").mkdir(parents=True)
         scratch.start(FORK, ON)
         scratch.sql(FILL)
         self.flush(scratch, "t")
@@ -648,7 +648,7 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.process.wait(60), ABORTED)
         self.assertIn("has no atomic write method now (the marker file '#spw_atomic_writes' could not",
                       scratch.log.read_text()[begin:])  # fmt: skip
-        shutil.rmtree(scratch.data / MARK)
+        shutil.rmtree(scratch.data / MARKER)
         scratch.start(FORK, ON)
         self.check(scratch)
         self.assertEqual(scratch.end(), 0)
@@ -787,20 +787,20 @@ class AtomicWrites(Servers):
         self.flush(scratch, "t")
         space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
-        unmarked = scratch.path / "unmarked"
-        shutil.copytree(scratch.data, unmarked)
+        without_marker = scratch.path / "without_marker"
+        shutil.copytree(scratch.data, without_marker)
         page_no = self.copies(scratch, space)[0]
 
         scratch.start(FORK, ON)
-        self.assertTrue((scratch.data / MARK).exists())
+        self.assertTrue((scratch.data / MARKER).exists())
         # The copies of the run before are cleared: recovery has flushed all pages.
         self.assertEqual(self.copies(scratch, space), [])
         scratch.sql("UPDATE d.t SET a = 'b'")
         self.kill_behind_checkpoint(scratch)
-        self.put_copy(scratch, self.page(unmarked / "d/t.ibd", page_no))
+        self.put_copy(scratch, self.page(without_marker / "d/t.ibd", page_no))
         self.tear(scratch.data / "d/t.ibd", page_no)
-        marked = scratch.path / "marked"
-        shutil.copytree(scratch.data, marked)
+        with_marker = scratch.path / "with_marker"
+        shutil.copytree(scratch.data, with_marker)
 
         restored = f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer"
         self.assertIn(restored, self.recover(scratch, STOCK))
@@ -810,15 +810,15 @@ class AtomicWrites(Servers):
 
         # Without syncs of data files a page can need such a copy.
         for method, is_used in (("O_DIRECT_NO_FSYNC", True), ("O_DIRECT", False)):
-            self.replace(scratch, marked)
+            self.replace(scratch, with_marker)
             log = self.recover(scratch, FORK, f"--innodb-flush-method={method}")
             self.assertEqual(restored in log, is_used)
             self.assertIn(f"page number={page_no}]", log)
             scratch.end(signal.SIGKILL)
 
         # The page of the transaction system, which the server reads before recovery.
-        self.replace(scratch, marked)
-        self.put_copy(scratch, self.page(unmarked / "ibdata1", SYSTEM_PAGE))
+        self.replace(scratch, with_marker)
+        self.put_copy(scratch, self.page(without_marker / "ibdata1", SYSTEM_PAGE))
         self.tear(scratch.data / "ibdata1", SYSTEM_PAGE)
         with self.assertRaises(AssertionError):
             scratch.start(FORK, "--log-error-verbosity=3")
@@ -827,8 +827,8 @@ class AtomicWrites(Servers):
 
         # The first page of the system tablespace is restored before the checkpoint is known: the server does not start,
         # now or later.
-        self.replace(scratch, marked)
-        self.put_copy(scratch, self.page(unmarked / "ibdata1", 0))
+        self.replace(scratch, with_marker)
+        self.put_copy(scratch, self.page(without_marker / "ibdata1", 0))
         self.tear(scratch.data / "ibdata1", 0)
         for _ in range(2):
             scratch.log.unlink()
@@ -837,11 +837,11 @@ class AtomicWrites(Servers):
             self.assertIsNotNone(scratch.process.poll())
             self.assertIn("replaced it with a copy of an earlier write", scratch.log.read_text(errors="replace"))
 
-        self.replace(scratch, unmarked)
+        self.replace(scratch, without_marker)
         scratch.start(FORK)
         scratch.sql("UPDATE d.t SET a = 'b'")
         self.kill_behind_checkpoint(scratch)
-        self.assertFalse((scratch.data / MARK).exists())
+        self.assertFalse((scratch.data / MARKER).exists())
         page_no = self.copies(scratch, space)[0]
         self.tear(scratch.data / "d/t.ibd", page_no)
         restored = f"Recovered page [page id: space={space}, page number={page_no}] from the doublewrite buffer"
@@ -869,20 +869,20 @@ class AtomicWrites(Servers):
         self.put_copy(scratch, kept)
         scratch.start(FORK)
         self.assertEqual(self.copies(scratch, space), [])
-        self.assertFalse((scratch.data / MARK).exists())
+        self.assertFalse((scratch.data / MARKER).exists())
         self.assertEqual(scratch.end(), 0)
 
         # A fast shutdown leaves it to the next start.
         scratch.start(FORK, ON)
         scratch.sql("SET GLOBAL innodb_fast_shutdown = 2")
         self.assertEqual(scratch.end(), 0)
-        self.assertTrue((scratch.data / MARK).exists())
+        self.assertTrue((scratch.data / MARKER).exists())
         # A clean shutdown clears the copies, also in files that OFF does not use.
         scratch.start(FORK, ON, "--innodb-doublewrite=OFF")
         self.put_copy(scratch, kept)
         self.assertEqual(scratch.end(), 0)
         self.assertEqual(self.copies(scratch, space), [])
-        self.assertFalse((scratch.data / MARK).exists())
+        self.assertFalse((scratch.data / MARKER).exists())
         scratch.start(STOCK)
         self.check(scratch)
         self.assertEqual(scratch.end(), 0)
@@ -936,23 +936,23 @@ class AtomicWrites(Servers):
             first = self.page(scratch.data / "ibdata1", 0)
             self.put_copy(scratch, first)
             self.tear(scratch.data / "ibdata1", 0)
-            (scratch.data / MARK).unlink(missing_ok=True)
+            (scratch.data / MARKER).unlink(missing_ok=True)
         self.assertEqual(scratch.log.read_text().count(RESTORED_FIRST_PAGE), 2)
 
     def test_marker_file_says_that_copies_were_cleared(self):
         """Also a marker file that is made after the start. A server that does not sync its data files removes it, also
         with innodb_force_recovery."""
-        plain, whole = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
+        plain, atomic = self.mount("ext4"), self.mount(filesystem.DIRECTFS)
         scratch = self.server(plain)
-        options = (AUTO, f"--innodb-directories={whole}")
+        options = (AUTO, f"--innodb-directories={atomic}")
         scratch.start(FORK, *options)
-        self.assertFalse((scratch.data / MARK).exists())
-        scratch.sql(f"CREATE DATABASE d; CREATE TABLE d.u (a INT) DATA DIRECTORY = '{whole}';"
+        self.assertFalse((scratch.data / MARKER).exists())
+        scratch.sql(f"CREATE DATABASE d; CREATE TABLE d.u (a INT) DATA DIRECTORY = '{atomic}';"
                     "INSERT INTO d.u VALUES (1); FLUSH TABLES d.u FOR EXPORT")  # fmt: skip
-        self.assertEqual((scratch.data / MARK).read_text(), "copies of before are cleared\n")
+        self.assertEqual((scratch.data / MARKER).read_text(), "copies of before are cleared\n")
         scratch.end(signal.SIGKILL)
         scratch.start(FORK, *options[1:], "--innodb-flush-method=O_DIRECT_NO_FSYNC", "--innodb-force-recovery=1")
-        self.assertFalse((scratch.data / MARK).exists())
+        self.assertFalse((scratch.data / MARKER).exists())
         scratch.end(signal.SIGKILL)
 
     def test_pages_without_redo(self):

@@ -69,9 +69,9 @@ void expect(const Atomic_output &output, Atomic_method method, bool is_refused,
 
 TEST(AtomicWrite, OrdinaryDiskUsesDoublewriteOrIsRefused) {
   expect(decide(Atomic_writes::AUTO, ORDINARY), Atomic_method::NONE, false,
-         Atomic_reason::NOTHING_FOUND);
+         Atomic_reason::NOT_ATOMIC);
   expect(decide(Atomic_writes::ON, ORDINARY), Atomic_method::NONE, true,
-         Atomic_reason::NOTHING_FOUND);
+         Atomic_reason::NOT_ATOMIC);
 }
 
 TEST(AtomicWrite, IoctlIsPreferred) {
@@ -152,7 +152,7 @@ TEST(AtomicWrite, PageCompressedFileIsShownWithoutMethod) {
          Atomic_reason::PAGE_COMPRESSED);
   const auto none = decide(Atomic_writes::AUTO, ORDINARY);
   expect(as_shown(none, true), Atomic_method::NONE, false,
-         Atomic_reason::NOTHING_FOUND);
+         Atomic_reason::NOT_ATOMIC);
 }
 
 /** A full disk, missing descriptors or missing permissions say nothing about
@@ -232,7 +232,7 @@ TEST(AtomicWrite, PageThatFitsIntoSectorIsAtomic) {
   storage.sector_is_trusted = true;
   storage.direct_is_confirmed = false;
   expect(decide(Atomic_writes::AUTO, storage, 4 * KIB), Atomic_method::NONE,
-         false, Atomic_reason::NOTHING_FOUND);
+         false, Atomic_reason::NOT_ATOMIC);
   storage.is_direct = false;
   expect(decide(Atomic_writes::AUTO, storage, 4 * KIB), Atomic_method::NONE,
          false, Atomic_reason::NOT_DIRECT);
@@ -267,7 +267,7 @@ TEST(AtomicWrite, OrderOfMethods) {
 
 /* Invariants for every combination of settings and capabilities. */
 TEST(AtomicWrite, InvariantsOfAllCombinations) {
-  size_t n_whole = 0, n_refused = 0, n_doublewrite = 0;
+  size_t n_atomic = 0, n_refused = 0, n_doublewrite = 0;
   const uint32_t sizes[] = {0, 4 * KIB, 16 * KIB, 64 * KIB};
   std::vector<std::pair<uint32_t, uint32_t>> others;
   for (const uint32_t file_system : sizes) {
@@ -305,7 +305,7 @@ TEST(AtomicWrite, InvariantsOfAllCombinations) {
                                    .error = (bits & 256) != 0 ? EMFILE : 0};
                   const auto output = choose_atomic_method(input);
                   const bool is_atomic = output.method != Atomic_method::NONE;
-                  n_whole += is_atomic;
+                  n_atomic += is_atomic;
                   n_refused += output.is_refused;
                   n_doublewrite += !is_atomic && !output.is_refused;
 
@@ -368,7 +368,7 @@ TEST(AtomicWrite, InvariantsOfAllCombinations) {
       }
     }
   }
-  EXPECT_GT(n_whole, 0u);
+  EXPECT_GT(n_atomic, 0u);
   EXPECT_GT(n_refused, 0u);
   EXPECT_GT(n_doublewrite, 0u);
 }

@@ -129,7 +129,7 @@ std::string kib_text(size_t page_bytes) {
 }
 
 std::string sentence_of(Atomic_reason reason, size_t page_bytes) {
-  return reason == Atomic_reason::NOTHING_FOUND
+  return reason == Atomic_reason::NOT_ATOMIC
              ? "the storage does not write " + kib_text(page_bytes) +
                    " atomically"
              : REASONS[static_cast<size_t>(reason)];

@@ -158,7 +158,7 @@ enum class Atomic_reason : uint8_t {
   by choose_atomic_method(). */
   NO_MARKER,
   /** The storage does not write this page size atomically. */
-  NOTHING_FOUND,
+  NOT_ATOMIC,
   /** The table is page-compressed. Not returned by choose_atomic_method(). */
   PAGE_COMPRESSED,
   N
@@ -223,10 +223,10 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
   }
 
   /* The reason if no method holds: the last method that nearly did. */
-  Atomic_reason reason = storage.error == 0 ? Atomic_reason::NOTHING_FOUND
+  Atomic_reason reason = storage.error == 0 ? Atomic_reason::NOT_ATOMIC
                                             : Atomic_reason::NOT_EXAMINED;
   const bool units_hold = units_hold_page(storage, input.page_bytes);
-  Atomic_reason copies = Atomic_reason::NOTHING_FOUND;
+  Atomic_reason copies = Atomic_reason::NOT_ATOMIC;
 
   if (!storage.is_direct) {
     reason = Atomic_reason::NOT_DIRECT;
@@ -262,7 +262,7 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
   }
 
   /* Copies are the last choice, because the other methods cost nothing. */
-  if (copies != Atomic_reason::NOTHING_FOUND && is_on) {
+  if (copies != Atomic_reason::NOT_ATOMIC && is_on) {
     return {Atomic_method::RWF_COPY, false, copies};
   }
   return {Atomic_method::NONE, is_on && storage.error == 0, reason};
