@@ -43,10 +43,10 @@ DDL_SECONDS = 60
 # In one of three cuts after DDL the power goes at one of the next writes instead.
 MAX_WRITES_AFTER_DDL = 30
 CLIENTS = 8
-# The load runs for a time in this range. Then the power goes at one of the next MOST_WRITES writes of a page or more:
+# The load runs for a time in this range. Then the power goes at one of the next MAX_WRITES writes of a page or more:
 # in the middle of a flush round, which a random time would seldom hit.
-LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS = 1.0, 3.0
-MOST_WRITES = 300
+MIN_LOAD_SECONDS, MAX_LOAD_SECONDS = 1.0, 3.0
+MAX_WRITES = 300
 CUT_SECONDS = 10
 COUNTER_SECONDS = 30
 # Recovery takes a second or two. Stock's recovery can wait for ever when it reads torn pages.
@@ -191,8 +191,8 @@ class Cases:
 
         with self.instance(storage) as instance:
             instance.start(self.options)
-            seconds = chance.uniform(LEAST_LOAD_SECONDS, MOST_LOAD_SECONDS)
-            n_writes = chance.randrange(1, MOST_WRITES)
+            seconds = chance.uniform(MIN_LOAD_SECONDS, MAX_LOAD_SECONDS)
+            n_writes = chance.randrange(1, MAX_WRITES)
             after = {}
             if moment == "restart":
                 with self.load(instance, statements, is_crash):
@@ -285,10 +285,10 @@ class Cases:
             for _ in range(OUTCOMES):
                 survivors = chance.getrandbits(63)
                 after.copy_medium(cut_storage)
-                settled = after.settle(survivors)
+                resolved = after.resolve(survivors)
                 after.switch_on()
                 wrong = self.outcome(after, numbers, expected)
-                yield result | {"survivors": survivors, "wrong": wrong} | settled
+                yield result | {"survivors": survivors, "wrong": wrong} | resolved
                 after.switch_off()
 
 

@@ -91,7 +91,7 @@ struct Write {
   uint64_t number;
   off_t offset;
   std::string data;
-  bool whole;
+  bool is_atomic;
 
   /** A punched hole: the data is zeros. */
   bool is_hole{false};
@@ -115,7 +115,7 @@ struct File {
   size_t n_open{0};
 
   /** Set by the ioctl: writes are atomic. */
-  bool writes_are_whole{false};
+  bool writes_are_atomic{false};
 
   /** The oldest first. */
   std::list<Write> writes{};
@@ -136,10 +136,10 @@ struct Settings {
 constexpr size_t BLOCK_BYTES = 4096;
 
 /** The kernel's largest request. */
-constexpr size_t MOST_BYTES = 1UL << 20;
+constexpr size_t MAX_BYTES = 1UL << 20;
 
 /** The buffer of direct I/O, used by one request at a time. */
-alignas(BLOCK_BYTES) char block_buffer[MOST_BYTES];
+alignas(BLOCK_BYTES) char block_buffer[MAX_BYTES];
 
 std::map<ino_t, std::unique_ptr<File>> files;
 
@@ -190,7 +190,7 @@ void write_medium(int fd, const char *data, size_t length, off_t offset) {
 
 /** @return whether direct I/O is possible for a request */
 bool is_direct(const File &file, size_t size, off_t offset) {
-  return file.direct_fd >= 0 && size <= MOST_BYTES && size % BLOCK_BYTES == 0 &&
+  return file.direct_fd >= 0 && size <= MAX_BYTES && size % BLOCK_BYTES == 0 &&
          offset % BLOCK_BYTES == 0;
 }
 
@@ -298,8 +298,8 @@ void cut() {
     const auto name = names.find(inode);
     /* A file without a name was removed: its writes cannot survive. */
     if (name != names.end()) {
-      out << write->offset << ' ' << write->data.size() << ' ' << write->whole
-          << ' ' << name->second << '\n'
+      out << write->offset << ' ' << write->data.size() << ' '
+          << write->is_atomic << ' ' << name->second << '\n'
           << write->data;
     }
   }
@@ -488,7 +488,7 @@ int fs_write(const char *, const char *buffer, size_t size, off_t offset,
   }
   file->writes.push_back(
       {n_writes++, offset, std::string(buffer, size),
-       file->writes_are_whole && size <= settings.atomic_bytes, false});
+       file->writes_are_atomic && size <= settings.atomic_bytes, false});
   cached_bytes += size;
   if (writes_until_cut > 0 && size >= bytes_of_counted_writes &&
       --writes_until_cut == 0) {
@@ -538,7 +538,7 @@ int fs_ioctl(const char *, unsigned number, void *, struct fuse_file_info *info,
       file == nullptr || is_plain(*file)) {
     return -ENOTTY;
   }
-  file->writes_are_whole = *static_cast<const unsigned *>(data) != 0;
+  file->writes_are_atomic = *static_cast<const unsigned *>(data) != 0;
   return 0;
 }
 
@@ -576,7 +576,7 @@ int punch_hole(File &file, off_t offset, off_t length) {
   }
   const off_t end = std::min(offset + length, status.st_size);
   while (offset < end) {
-    const size_t size = std::min<size_t>(end - offset, MOST_BYTES);
+    const size_t size = std::min<size_t>(end - offset, MAX_BYTES);
     file.writes.push_back(
         {n_writes++, offset, std::string(size, '\0'), false, true});
     cached_bytes += size;
@@ -779,7 +779,7 @@ const struct fuse_operations OPERATIONS = [] {
 medium.
 @param[in]  seed  decides which parts survive
 @return the program's exit status */
-int settle(uint64_t seed) {
+int resolve(uint64_t seed) {
   std::ifstream in(pending(), std::ios::binary);
   if (!in) {
     fprintf(stderr, "powercut_fs: error: there is no %s: no power was cut\n",
@@ -795,8 +795,8 @@ int settle(uint64_t seed) {
   std::vector<powercut::Lost_write> lost;
   off_t offset;
   size_t length;
-  bool whole;
-  while (in >> offset >> length >> whole && in.get() == ' ') {
+  bool is_atomic;
+  while (in >> offset >> length >> is_atomic && in.get() == ' ') {
     Named_write write{{}, offset, std::string(length, '\0')};
     std::getline(in, write.path);
     in.read(write.data.data(), static_cast<std::streamsize>(length));
@@ -805,11 +805,11 @@ int settle(uint64_t seed) {
       return 1;
     }
     writes.push_back(std::move(write));
-    lost.push_back({static_cast<uint64_t>(offset), length, whole});
+    lost.push_back({static_cast<uint64_t>(offset), length, is_atomic});
   }
 
-  const auto survives = powercut::settle(seed, lost, settings.sector_bytes);
-  size_t n_whole = 0, n_none = 0;
+  const auto survives = powercut::resolve(seed, lost, settings.sector_bytes);
+  size_t n_survived = 0, n_lost = 0;
   for (size_t i = 0; i < writes.size(); ++i) {
     const auto &write = writes[i];
     const int fd = open(content(write.path).c_str(), O_WRONLY);
@@ -832,11 +832,11 @@ int settle(uint64_t seed) {
       from = to;
     }
     close(fd);
-    n_whole += n_survive == survives[i].size();
-    n_none += n_survive == 0;
+    n_survived += n_survive == survives[i].size();
+    n_lost += n_survive == 0;
   }
   printf("interrupted %zu\nsurvived %zu\nlost %zu\ntorn %zu\n", writes.size(),
-         n_whole, n_none, writes.size() - n_whole - n_none);
+         n_survived, n_lost, writes.size() - n_survived - n_lost);
   return unlink(pending().c_str()) == 0 ? 0 : 1;
 }
 
@@ -875,7 +875,7 @@ int main(int argc, char *argv[]) {
     return 2;
   }
   if (settings.settle != nullptr) {
-    return settle(strtoull(settings.settle, nullptr, 10));
+    return resolve(strtoull(settings.settle, nullptr, 10));
   }
   if (access(pending().c_str(), F_OK) == 0) {
     fprintf(stderr, "powercut_fs: error: %s is there: --settle ends a cut\n",

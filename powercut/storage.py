@@ -133,7 +133,7 @@ class Storage:
     def is_off(self):
         return "power off" in (self.power / ".powercut").read_text()
 
-    def settle(self, seed):
+    def resolve(self, seed):
         """Resolve a cut: draw which of the interrupted writes survive. Return the number of writes by fate."""
         text = command(PROGRAM, f"--store={self.store}", f"--settle={seed}", f"--sector-bytes={self.sector_bytes}")
         return {name: int(value) for name, value in (line.split() for line in text.splitlines())}

@@ -30,7 +30,7 @@ struct Lost_write {
   uint64_t length;
 
   /** The write is atomic: it survives as a whole or not at all. */
-  bool whole;
+  bool is_atomic;
 };
 
 /** How much of a cut's writes survives: a device may have destaged nothing,
@@ -80,12 +80,12 @@ one place are lost, or each sector by chance. An atomic write is never torn:
 half survive.
 @param[in,out]  random     the generator
 @param[in]      n_sectors  sectors of the write, 1 or more
-@param[in]      whole      see Lost_write
+@param[in]      is_atomic  see Lost_write
 @return for each sector, whether it survives */
 inline std::vector<bool> draw_sectors(std::mt19937_64 &random,
-                                      uint64_t n_sectors, bool whole) {
+                                      uint64_t n_sectors, bool is_atomic) {
   std::vector<bool> survives(n_sectors);
-  const uint64_t fate = draw(random, whole ? 2 : 3);
+  const uint64_t fate = draw(random, is_atomic ? 2 : 3);
 
   if (fate < 2) {
     survives.assign(n_sectors, fate == 1);
@@ -118,7 +118,7 @@ whatever order the device destaged them.
 @param[in]  writes        the writes, the oldest first
 @param[in]  sector_bytes  the size that the medium writes atomically, 1 or more
 @return for each write, for each of its sectors, whether it survives */
-inline std::vector<std::vector<bool>> settle(
+inline std::vector<std::vector<bool>> resolve(
     uint64_t seed, const std::vector<Lost_write> &writes,
     uint64_t sector_bytes) {
   std::mt19937_64 random(seed);
@@ -129,7 +129,7 @@ inline std::vector<std::vector<bool>> settle(
   for (const auto &write : writes) {
     const uint64_t n_sectors = sectors_of(write, sector_bytes);
     if (survival == Survival::SOME) {
-      survives.push_back(draw_sectors(random, n_sectors, write.whole));
+      survives.push_back(draw_sectors(random, n_sectors, write.is_atomic));
     } else {
       survives.emplace_back(n_sectors, survival == Survival::EVERYTHING);
     }

@@ -35,7 +35,7 @@ SELECT 'the index of {table} has other rows than it' FROM {table} FORCE INDEX (b
 FLAGS_OFFSET = 54
 ENCRYPTED_FLAG = 1 << 13
 # Shorter than the page dumps in InnoDB's error log, which a reader does not need.
-MOST_CHARACTERS = 400
+MAX_CHARACTERS = 400
 
 
 class Lost(Exception):
@@ -56,7 +56,7 @@ def check_start(instance, options):
     try:
         instance.start(options)
     except Failure as failure:
-        raise Lost(f"the server does not start: {str(failure)[:MOST_CHARACTERS]}") from None
+        raise Lost(f"the server does not start: {str(failure)[:MAX_CHARACTERS]}") from None
 
 
 def check_data(instance, numbers, expected):
@@ -68,7 +68,7 @@ def check_data(instance, numbers, expected):
                 raise Lost("; ".join(found))
         instance.stop()
     except Failure as failure:
-        raise Lost(f"the server fails: {str(failure)[-MOST_CHARACTERS:]}") from None
+        raise Lost(f"the server fails: {str(failure)[-MAX_CHARACTERS:]}") from None
 
 
 def check_transfers(instance, numbers):
@@ -111,7 +111,7 @@ def check_pages(instance):
             continue
         result = subprocess.run([*DIES_WITH_US, program, path], capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise Lost(f"innochecksum {path.name}: {result.stderr.strip()[-MOST_CHARACTERS:]}")
+            raise Lost(f"innochecksum {path.name}: {result.stderr.strip()[-MAX_CHARACTERS:]}")
 
 
 def check(instance, options, numbers, expected):

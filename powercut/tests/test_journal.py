@@ -60,7 +60,7 @@ class Journal(WithStorage):
                 writer.kill()
                 writer.wait()
             disk.switch_off()
-            disk.settle(chance.getrandbits(63))
+            disk.resolve(chance.getrandbits(63))
             disk.switch_on()
             numbers = struct.unpack(f"{PAGES * page_bytes // 8}Q", path.read_bytes())
             disk.switch_off()
@@ -69,7 +69,7 @@ class Journal(WithStorage):
         self.assertGreater(max(map(max, pages)), 0, "nothing was written before the cut")
         return sum(len(page) > 1 for page in pages)
 
-    def test_a_block_is_whole(self):
+    def test_a_block_is_never_torn(self):
         chance = random.Random(SEED)
         for _ in range(CUTS):
             self.assertEqual(self.torn_pages(4096, chance), 0)

@@ -67,7 +67,7 @@ class WithStorage(unittest.TestCase):
         for seed in seeds:
             with Storage(self.folder / "outcome", cut.kind, sector_bytes=cut.sector_bytes) as outcome:
                 outcome.copy_medium(cut)
-                yield outcome, outcome.settle(seed)
+                yield outcome, outcome.resolve(seed)
 
 
 class DirectFs(WithStorage):
@@ -117,7 +117,7 @@ class DirectFs(WithStorage):
             self.assertEqual(os.pread(file, PAGE, 0), b"A" * PAGE)
             one.control("cut")
         one.switch_off()
-        self.assertEqual(one.settle(1)["interrupted"], 0)
+        self.assertEqual(one.resolve(1)["interrupted"], 0)
         one.switch_on()
         # Not a whole block.
         with opened(one.mount / "file", os.O_RDWR) as file:
@@ -165,7 +165,7 @@ class DirectFs(WithStorage):
             seen.add(fate)
         self.assertEqual(seen, {"lost", "survived", "torn"})
 
-    def test_the_ioctl_makes_writes_whole(self):
+    def test_the_ioctl_makes_writes_atomic(self):
         with opened(self.file) as file:
             fcntl.ioctl(file, ATOMIC_WRITES, struct.pack("I", 1))
             for place in range(4):
@@ -267,17 +267,17 @@ class DirectFs(WithStorage):
             self.assertEqual(content[: 1 << 20], b"A" * (1 << 20))
             self.assertEqual(content[1 << 20 :].count(b"A"), 0)
 
-    def test_power_is_not_switched_on_before_a_cut_is_settled(self):
+    def test_power_is_not_switched_on_before_a_cut_is_resolved(self):
         with opened(self.file) as file:
             os.pwrite(file, pages("A"), 0)
             self.one.control("cut")
         self.one.switch_off()
         with self.assertRaisesRegex(Failure, "--settle ends a cut"):
             self.one.switch_on()
-        self.one.settle(1)
+        self.one.resolve(1)
         self.one.switch_on()
         with self.assertRaisesRegex(Failure, "no power was cut"):
-            self.one.settle(1)
+            self.one.resolve(1)
 
 
 class Disk(WithStorage):

@@ -43,8 +43,8 @@ TEST(Survivors, SameSeedSameResult) {
   const std::vector<Lost_write> writes(20, Lost_write{4096, 16384, false});
 
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    EXPECT_EQ(settle(seed, writes, SECTOR_BYTES),
-              settle(seed, writes, SECTOR_BYTES));
+    EXPECT_EQ(resolve(seed, writes, SECTOR_BYTES),
+              resolve(seed, writes, SECTOR_BYTES));
   }
 }
 
@@ -54,7 +54,7 @@ TEST(Survivors, ResultOfASeedIsStable) {
   const std::vector<Lost_write> writes(3, Lost_write{0, 2048, false});
   std::string text;
 
-  for (const auto &sectors : settle(10, writes, SECTOR_BYTES)) {
+  for (const auto &sectors : resolve(10, writes, SECTOR_BYTES)) {
     for (const bool survives : sectors) {
       text += survives ? '1' : '0';
     }
@@ -70,20 +70,20 @@ are nothing and everything, 1000 / 16 = 62 of the cuts each. */
 TEST(Survivors, EachOutcomeOccurs) {
   constexpr size_t SECTORS = 16384 / SECTOR_BYTES;
   const std::vector<Lost_write> writes(4, Lost_write{0, 16384, false});
-  size_t nothing = 0, everything = 0, whole = 0, none = 0, begin = 0, end = 0,
-         scattered = 0;
+  size_t nothing = 0, everything = 0, survived = 0, lost = 0, begin = 0,
+         end = 0, scattered = 0;
 
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    const auto all = settle(seed, writes, SECTOR_BYTES);
+    const auto all = resolve(seed, writes, SECTOR_BYTES);
     size_t n_survive = 0;
     for (const auto &sectors : all) {
       ASSERT_EQ(SECTORS, sectors.size());
       const size_t n = count(sectors);
       n_survive += n;
       if (n == 0) {
-        ++none;
+        ++lost;
       } else if (n == sectors.size()) {
-        ++whole;
+        ++survived;
       } else if (std::is_sorted(sectors.rbegin(), sectors.rend())) {
         ++begin;
       } else if (std::is_sorted(sectors.begin(), sectors.end())) {
@@ -96,7 +96,7 @@ TEST(Survivors, EachOutcomeOccurs) {
     everything += n_survive == writes.size() * SECTORS;
   }
   for (const size_t n :
-       {nothing, everything, whole, none, begin, end, scattered}) {
+       {nothing, everything, survived, lost, begin, end, scattered}) {
     EXPECT_GT(n, 20u);
   }
 }
@@ -109,7 +109,7 @@ TEST(Survivors, TearsAtSectorsOfTheMedium) {
   size_t torn = 0;
 
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    const auto all = settle(seed, writes, LARGE);
+    const auto all = resolve(seed, writes, LARGE);
     ASSERT_EQ(1u, all[0].size());
     ASSERT_EQ(4u, all[1].size());
     const size_t n = count(all[1]);
@@ -124,10 +124,10 @@ TEST(Survivors, AtomicWritesAreNeverTorn) {
   size_t torn = 0, survived = 0, lost = 0;
 
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    const auto all = settle(seed, writes, SECTOR_BYTES);
+    const auto all = resolve(seed, writes, SECTOR_BYTES);
     for (size_t i = 0; i < writes.size(); ++i) {
       const size_t n = count(all[i]);
-      if (writes[i].whole) {
+      if (writes[i].is_atomic) {
         EXPECT_TRUE(n == 0 || n == all[i].size());
         survived += n > 0;
         lost += n == 0;
