@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.runner import kept
 from bench.runner.experiment import RESULTS, Experiment, options_of
 from bench.runner.plan import read_plan
-from spillway.common import REPO, Failure, main, say, write_whole
+from spillway.common import REPO, Failure, main, say, write_atomically
 from spillway.resources import keep_mounts_private
 
 # The picture in README.md: a closed loop on a device that is limited to 1,500 I/Os and 30 MB a second.
@@ -79,15 +79,15 @@ def picture(_):
 
 
 def index(_):
-    write_whole(kept.INDEX, kept.index())
+    write_atomically(kept.INDEX, kept.index())
 
 
 def show(arguments):
     plan = read_plan(arguments.plan)
     experiment = Experiment(plan, RESULTS / arguments.plan.stem, False)
     done = sum(experiment.finished(one) for one in experiment.runs)
-    least, most = (experiment.seconds_left(warmup_s) / 60 for warmup_s in (plan.warmup_min_s, plan.warmup_max_s))
-    left = f"{least:.0f} minutes" if done else f"{least:.0f} to {most:.0f} minutes"
+    min_left, max_left = (experiment.seconds_left(warmup_s) / 60 for warmup_s in (plan.warmup_min_s, plan.warmup_max_s))
+    left = f"{min_left:.0f} minutes" if done else f"{min_left:.0f} to {max_left:.0f} minutes"
     print(f"{plan.title}: {len(experiment.runs)} runs of {plan.measured_s} s after a warm-up of {plan.warmup_min_s} to "
           f"{plan.warmup_max_s} s; {done} are done, {left} left\n")  # fmt: skip
     for one in experiment.runs:

@@ -10,7 +10,7 @@ CODE = re.compile(r"^```.*?^```|^ {4}.*?$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`]*`")
 # Text in a source: comments and strings.
 TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-MOST_WORDS = 40
+MAX_WORDS = 40
 # Words to avoid, and what to write instead.
 WORDS = {
     r"(a|the|last|next|first|each|two) looks?": "sample, observation, tick, scan",
@@ -72,7 +72,7 @@ def sentences(text):
 def long_sentences(pages, repo=REPO):
     for page in pages:
         for sentence in sentences((repo / page).read_text()):
-            if (n := len(sentence.split())) > MOST_WORDS:
+            if (n := len(sentence.split())) > MAX_WORDS:
                 yield f"{page}: a sentence of {n} words: {sentence[:60]} ..."
 
 

@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from spillway.common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say, write_whole
+from spillway.common import BUILD, PATCHES, REPO, Failure, locked, main, read_record, say, write_atomically
 
 EDIT = BUILD / "patch-edit"
 # In an edit's repository: patches/ as it was when the edit began, and the commit of its base.
@@ -41,7 +41,7 @@ HOOKS = (*sorted((REPO / "storage/innobase").glob("*/hook.h")), REPO / "sql/sql_
 FIELDS = ("Description", "Why", "Calls", "Anchor", "Off-State", "Test", "Remove-When")
 OPTIONAL_FIELDS = ("Removes", "Size-Reason")
 # A patch with more changed lines needs a Size-Reason. Source: DESIGN, "Patches".
-MOST_CHANGED_LINES = 10
+MAX_CHANGED_LINES = 10
 DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-renames", "--diff-algorithm=histogram", "-U3", "--src-prefix=a/",
         "--dst-prefix=b/")  # fmt: skip
 
@@ -149,8 +149,8 @@ class Patch:
             found.append("an added line ends in white space")
         if removed and "Removes" not in fields:
             found.append("it removes lines; say why in Removes, or only add lines")
-        if len(added) + len(removed) > MOST_CHANGED_LINES and "Size-Reason" not in fields:
-            found.append(f"it changes {len(added) + len(removed)} lines; over {MOST_CHANGED_LINES} need a Size-Reason")
+        if len(added) + len(removed) > MAX_CHANGED_LINES and "Size-Reason" not in fields:
+            found.append(f"it changes {len(added) + len(removed)} lines; over {MAX_CHANGED_LINES} need a Size-Reason")
         # An added if or else without braces would control the upstream statement that follows, unnoticed.
         if any(line.endswith((")", "else")) for line in re.findall(r"^\+(.*)\n [^\n]", self.diff, re.MULTILINE)):
             found.append("its control flow ends above an upstream statement: add braces around that")
@@ -286,7 +286,7 @@ def commit_of(folder, name):
 
 
 def record_base(folder):
-    write_whole(folder / BEGAN / "base", commit_of(folder, BASE))
+    write_atomically(folder / BEGAN / "base", commit_of(folder, BASE))
 
 
 def patch_files(folder):
@@ -422,11 +422,11 @@ def export(removed=()):
     changed = [name for name, content in new.items() if now.get(name) != content]
     for name in changed:
         if name != "series":
-            write_whole(PATCHES / name, new[name])
-    write_whole(PATCHES / "series", new["series"])
+            write_atomically(PATCHES / name, new[name])
+    write_atomically(PATCHES / "series", new["series"])
     for name in gone:
         (PATCHES / name).unlink()
-    write_whole(EDIT / EXPORTED, commit_of(EDIT, QUEUE))
+    write_atomically(EDIT / EXPORTED, commit_of(EDIT, QUEUE))
     aside = EDIT.with_name(f"{EDIT.name}.{time.strftime('%Y%m%d-%H%M%S')}")
     EDIT.rename(aside)
     say(f"changed, of {len(new) - 1} patches: {', '.join(changed) or 'nothing'}; see the change with: git diff patches")

@@ -42,7 +42,7 @@ import places
 import rooms
 import upstream
 from spillway import resources
-from spillway.common import BUILD, REPO, Failure, Skip, child, main, take_signals, write_whole
+from spillway.common import BUILD, REPO, Failure, Skip, child, main, take_signals, write_atomically
 
 LOGS = BUILD / "test-logs"
 TOOLS = REPO / "tools"
@@ -508,7 +508,7 @@ def run_parts(parts):
             print(f"    {line}")
     summary = f"{passed} passed, {failed} failed, {skipped} skipped"
     print(summary, flush=True)
-    write_whole(LOGS / "summary", summary + "\n")
+    write_atomically(LOGS / "summary", summary + "\n")
     return passed > 0 and failed == 0
 
 

@@ -43,7 +43,7 @@ from spillway.common import (
     need_space,
     read_record,
     say,
-    write_whole,
+    write_atomically,
 )  # fmt: skip
 from spillway.sysbench import SYSBENCH_SCRIPTS, sysbench_environment
 
@@ -205,7 +205,7 @@ def make_config():
         )
     text = CONFIG_TEXT.format(data=DATA, socket=path, pid_file=PID_FILE, error_log=ERROR_LOG,
                               password=secrets.token_urlsafe(24))  # fmt: skip
-    write_whole(CONFIG, text)
+    write_atomically(CONFIG, text)
 
 
 def error_log_size():
@@ -216,7 +216,7 @@ def initialise():
     """Fill var/: marker file, configuration, data directory. Existing ones are kept."""
     if not MARKER.exists():
         need_space(VAR, DATA_BYTES, "the data directory")
-        write_whole(MARKER, json.dumps({"home": str(VAR), "format": FORMAT}))
+        write_atomically(MARKER, json.dumps({"home": str(VAR), "format": FORMAT}))
     if not CONFIG.exists():
         make_config()
     if not DATA.exists():
@@ -224,7 +224,7 @@ def initialise():
         fresh = VAR / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         accounts = VAR / "accounts.sql"
-        write_whole(accounts, f"ALTER USER root@localhost IDENTIFIED BY '{setting('password')}';\n")
+        write_atomically(accounts, f"ALTER USER root@localhost IDENTIFIED BY '{setting('password')}';\n")
         command = [program("mysqld"), f"--defaults-file={CONFIG}", f"--datadir={fresh}", f"--init-file={accounts}",
                    "--initialize-insecure"]  # fmt: skip
         log_begin = error_log_size()
@@ -570,7 +570,7 @@ def run(seconds, rows, throttle):
     if not lines:
         raise Failure("SHOW ENGINE INNODB STATUS has no lines of ahead flushing: is this the fork?")
     capacity, threshold = client("SELECT @@innodb_io_capacity, ROUND(@@innodb_ahead_flushing_age_pct)").split()
-    write_whole(PLOT, load_report.page(loads, device))
+    write_atomically(PLOT, load_report.page(loads, device))
     print(f"\n{device}\n\n{load_report.table_text(loads)}\n")
     print("SHOW ENGINE INNODB STATUS, after the second load:")
     print("".join(f"  {line}\n" for line in lines))

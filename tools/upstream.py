@@ -32,7 +32,18 @@ import zlib
 from pathlib import Path
 
 import patchqueue
-from spillway.common import BUILD, REPO, Failure, locked, main, need_space, read_record, say, sha256_of, write_whole
+from spillway.common import (
+    BUILD,
+    REPO,
+    Failure,
+    locked,
+    main,
+    need_space,
+    read_record,
+    say,
+    sha256_of,
+    write_atomically,
+)
 from spillway.download import download, download_by_apt
 
 # Unpacked, 9.7.2 takes 1.3 GiB; this adds a tenth for file system overhead.
@@ -221,7 +232,7 @@ def known_digest(path, record, digest_of=sha256_of):
         return known["sha256"]
     digest = digest_of(path)
     record.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(record, json.dumps({"key": key, "sha256": digest}))
+    write_atomically(record, json.dumps({"key": key, "sha256": digest}))
     return digest
 
 
@@ -434,7 +445,7 @@ class Tree:
         return read_record(self.stamp_file) if self.source.is_dir() else {}
 
     def write_stamp(self, stamp):
-        write_whole(self.stamp_file, json.dumps(stamp, indent=1))
+        write_atomically(self.stamp_file, json.dumps(stamp, indent=1))
 
     def write_listing(self, without=(), root=None):
         """Record state and digest of each file in the tree; root: its place, if it is not in its final one yet."""
@@ -445,7 +456,7 @@ class Tree:
             known = recorded.get(name, {})
             digest = known["digest"] if known.get("state") == state else content_digest(root / name)
             files[name] = {"state": state, "digest": digest}
-        write_whole(self.listing_file, json.dumps(files, indent=0))
+        write_atomically(self.listing_file, json.dumps(files, indent=0))
 
     def differences(self, without=()):
         """The files that are missing, new or changed since write_listing(). Files of which only the times differ, for

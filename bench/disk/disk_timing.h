@@ -189,11 +189,11 @@ class Disk {
                                 : 0;
     double position_s = 0;
     if (distance(m_transferred) != 0 || !is_at_once) {
-      const double share =
+      const double fraction =
           std::min(1.0, static_cast<double>(distance(m_transferred)) /
                             static_cast<double>(m_parameters.size_bytes));
       position_s =
-          m_parameters.seek_s * std::sqrt(share) / MEAN_ROOT_OF_DISTANCE +
+          m_parameters.seek_s * std::sqrt(fraction) / MEAN_ROOT_OF_DISTANCE +
           std::uniform_real_distribution<>(0, 1)(m_random) *
               m_parameters.rotation_s;
     }

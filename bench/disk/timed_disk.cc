@@ -103,9 +103,9 @@ double now_s() {
       .count();
 }
 
-/** Answer a request whose data is transferred already.
+/** Reply to a request whose data is transferred already.
 @param[in]  pending  the request */
-void answer(const Pending &pending) {
+void reply(const Pending &pending) {
   switch (pending.kind) {
     case Kind::READ:
       fuse_reply_buf(pending.request, image + pending.offset, pending.bytes);
@@ -153,7 +153,7 @@ class Timed {
         return;
       }
     }
-    answer(pending);
+    reply(pending);
   }
 
   /** @param[in]  is_on  whether the disk takes time from now on */
@@ -188,7 +188,7 @@ class Timed {
   holds the mutex. */
   void end_timing() {
     for (const auto &[id, pending] : m_pending) {
-      answer(pending);
+      reply(pending);
     }
     m_pending.clear();
     m_disk.reset();
@@ -203,7 +203,7 @@ class Timed {
       }
       for (const Completion &each : m_disk->completed(now_s())) {
         const auto pending = m_pending.find(each.id);
-        answer(pending->second);
+        reply(pending->second);
         count(pending->second, now_s() - each.time_s);
         m_pending.erase(pending);
       }

@@ -4,7 +4,7 @@ from . import figures, result
 
 # Source: simulation of equal servers with normally distributed figures. differs() reports a difference for 29 % of the
 # figures with 2 repetitions, 10 % with 3, 3 % with 4.
-LEAST_REPETITIONS = 4
+MIN_REPETITIONS = 4
 
 
 def comparisons(plan, runs):
@@ -61,7 +61,7 @@ def ratios(by_server, server, key):
             for run in by_server[server] if run["repetition"] in base}  # fmt: skip
 
 
-def throughput_ratios(sections, most_steal_pct):
+def throughput_ratios(sections, max_steal_pct):
     """{server: [ratios of throughput]} over all workloads and devices. sections is a list of {server: runs}.
     Open loops are left out, since the plan sets their throughput, and so are noisy pairs."""
     found = {}
@@ -74,16 +74,16 @@ def throughput_ratios(sections, most_steal_pct):
         for server in others:
             for repetition, ratio in ratios(by_server, server, "mean_per_s").items():
                 pair = [steal[one].get(repetition, 0) for one in (reference, server)]
-                if ratio is not None and result.is_quiet(pair, most_steal_pct):
+                if ratio is not None and result.is_quiet(pair, max_steal_pct):
                     found.setdefault(server, []).append(ratio)
     return found
 
 
 def differs(of_servers, reference, server):
     """Return whether each repetition's ratio lies outside of the noise, the reference's own spread around its median.
-    False with fewer than LEAST_REPETITIONS."""
+    False with fewer than MIN_REPETITIONS."""
     own, noise = of_servers.get(server), of_servers.get(reference)
     ratio = own and own["ratio"]
-    if not noise or not ratio or not noise["median"] or ratio["of"] < LEAST_REPETITIONS:
+    if not noise or not ratio or not noise["median"] or ratio["of"] < MIN_REPETITIONS:
         return False
     return ratio["min"] > noise["max"] / noise["median"] or ratio["max"] < noise["min"] / noise["median"]

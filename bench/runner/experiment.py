@@ -26,7 +26,7 @@ from spillway.common import (
     read_record,
     say,
     sha256_of,
-    write_whole,
+    write_atomically,
 )
 from spillway.instance import Instance, identify
 from spillway.sysbench import run_sysbench, sysbench_command
@@ -293,7 +293,7 @@ class Experiment:
         for one in sorted(noisy.glob("*/*/run.json")):
             of_run = json.loads(one.read_text())["figures"]
             found.append({"run": one.parent.name, **{key: of_run[key] for key in ("mean_per_s", "cpu_steal_pct")}})
-        write_whole(path, json.dumps(found, indent=1))
+        write_atomically(path, json.dumps(found, indent=1))
         shutil.rmtree(noisy)
 
     def files_used(self):
@@ -338,8 +338,8 @@ class Experiment:
         found = environment()
         self.folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(self.plan.path, self.folder / "plan.toml")
-        write_whole(self.folder / "environment.json", json.dumps(found, indent=1))
-        write_whole(marker, json.dumps(made_with, indent=1))
+        write_atomically(self.folder / "environment.json", json.dumps(found, indent=1))
+        write_atomically(marker, json.dumps(made_with, indent=1))
 
     def seconds_left(self, warmup_s=None):
         """Estimate the time of all unfinished runs from the finished ones. Before the first has finished, assume a

@@ -62,7 +62,7 @@ def stability(counts, due=None):
     expected = due or [mean] * len(counts)
     low = [count < of * LOW_PCT / 100 for count, of in zip(counts, expected, strict=True)]
     stalled = [count < of * STALL_PCT / 100 for count, of in zip(counts, expected, strict=True)]
-    shares = [count / of for count, of in zip(counts, expected, strict=True) if of]
+    ratios = [count / of for count, of in zip(counts, expected, strict=True) if of]
     half = len(counts) // 2
     halves = [sum(counts[part]) / sum(expected[part]) if sum(expected[part]) else 0
               for part in (slice(0, half), slice(half, None))]  # fmt: skip
@@ -70,9 +70,9 @@ def stability(counts, due=None):
         "mean_per_s": mean,
         # Not near 1 if the rate still changes, because the load ages its data or the warm-up was too short.
         "second_half_over_first": halves[1] / halves[0] if halves[0] else None,
-        "stddev_over_mean": statistics.pstdev(shares) / statistics.fmean(shares) if sum(shares) else None,
+        "stddev_over_mean": statistics.pstdev(ratios) / statistics.fmean(ratios) if sum(ratios) else None,
         "worst_second_per_s": min(counts),
-        "worst_second_over_mean": min(shares) if mean else None,
+        "worst_second_over_mean": min(ratios) if mean else None,
         "seconds_below_50_pct": sum(low),
         "seconds_below_10_pct": sum(stalled),
         "seconds_at_zero": counts.count(0),
@@ -126,8 +126,8 @@ def resample(times, values, grid):
         elif i + 1 == len(times):
             found.append(values[i])
         else:
-            share = (moment - times[i]) / (times[i + 1] - times[i])
-            found.append(values[i] + share * (values[i + 1] - values[i]))
+            fraction = (moment - times[i]) / (times[i + 1] - times[i])
+            found.append(values[i] + fraction * (values[i + 1] - values[i]))
     return found
 
 

@@ -4,7 +4,7 @@ follow from the runs, and so are the seconds of the warm-up that no plot shows."
 
 import json
 
-from spillway.common import REPO, write_whole
+from spillway.common import REPO, write_atomically
 
 from . import comparison
 from .figures import SHOWN_WARMUP_S
@@ -37,7 +37,7 @@ def keep(result, plan):
         older = read(file) if file.exists() else []
         parts = [*(part for part in older if not measured(part) <= measured(new)), new]
         lines = ",\n".join(json.dumps(part, separators=(",", ":")) for part in parts)
-        write_whole(file, f"[\n{lines}\n]\n")
+        write_atomically(file, f"[\n{lines}\n]\n")
 
 
 def shortened(run):

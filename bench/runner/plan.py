@@ -24,7 +24,7 @@ NUMBER = (int, float)
 # repetitions were repeated on a busy host.
 DEFAULT_MAX_STEAL_PCT = 20
 # Arrivals per second. With fewer, a client might have none due while the runner waits for transactions at the end.
-LEAST_ARRIVALS_OF_A_CLIENT = 0.5
+MIN_ARRIVALS_OF_A_CLIENT = 0.5
 # Options of every sysbench script that the runner sets: duration, clients, server. Sysbench's own rate is refused,
 # because response times would not include the wait in sysbench's queue.
 RUNNERS_SYSBENCH_OPTIONS = (
@@ -135,7 +135,7 @@ class Table:
         where = f"[{self.name}]: " if self.name else ""
         return Failure(f"{self.path}: {where}{text}")
 
-    def take(self, key, types, default=None, least=None, most=None):
+    def take(self, key, types, default=None, minimum=None, maximum=None):
         """Take the value of a key. A key without a default is mandatory."""
         if key not in self.values:
             if default is None:
@@ -147,8 +147,9 @@ class Table:
         kinds = types if isinstance(types, tuple) else (types,)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise self.wrong(f"'{key}' is {value!r}, not of type {' or '.join(kind.__name__ for kind in kinds)}")
-        if (least is not None and value < least) or (most is not None and value > most):
-            raise self.wrong(f"'{key}' is {value}, not from {least} to {most if most is not None else 'any number'}")
+        if (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
+            limit = "any number" if maximum is None else maximum
+            raise self.wrong(f"'{key}' is {value}, not from {minimum} to {limit}")
         return value
 
     def take_options(self, key, runners):
@@ -218,17 +219,17 @@ def read_workload(table):
     workload = Workload(
         name=table.last_name,
         script=find_script(table.take("script", str)),
-        clients=table.take("clients", int, 32, least=1, most=10000),
+        clients=table.take("clients", int, 32, minimum=1, maximum=10000),
         options=table.take_options("options", RUNNERS_SYSBENCH_OPTIONS),
         server_options=table.take_server_options("server_options"),
-        arrivals=table.take("arrivals", NUMBER, 0, least=0),
-        arrivals_pct=table.take("arrivals_pct", NUMBER, 0, least=0),
-        burst_arrivals=table.take("burst_arrivals", NUMBER, 0, least=0),
-        burst_arrivals_pct=table.take("burst_arrivals_pct", NUMBER, 0, least=0),
-        burst_period_s=table.take("burst_period_s", NUMBER, 30, least=1),
-        burst_length_s=table.take("burst_length_s", NUMBER, 10, least=1),
+        arrivals=table.take("arrivals", NUMBER, 0, minimum=0),
+        arrivals_pct=table.take("arrivals_pct", NUMBER, 0, minimum=0),
+        burst_arrivals=table.take("burst_arrivals", NUMBER, 0, minimum=0),
+        burst_arrivals_pct=table.take("burst_arrivals_pct", NUMBER, 0, minimum=0),
+        burst_period_s=table.take("burst_period_s", NUMBER, 30, minimum=1),
+        burst_length_s=table.take("burst_length_s", NUMBER, 10, minimum=1),
         of=table.take("of", str, ""),
-        age_transactions=table.take("age_transactions", int, 0, least=0),
+        age_transactions=table.take("age_transactions", int, 0, minimum=0),
     )
     table.end()
     if not workload.script.exists():
@@ -253,10 +254,10 @@ def read_model(table):
     """What the block throttle limits, and what a timed disk takes. A device has one of the two, or none."""
     model = {
         "limits": Limits(**{
-            field.name: table.take(field.name, int, 0, least=0) or None for field in dataclasses.fields(Limits)
+            field.name: table.take(field.name, int, 0, minimum=0) or None for field in dataclasses.fields(Limits)
         }),
         "timing": Timing(**{
-            field.name: table.take(field.name, NUMBER, 0, least=0) for field in dataclasses.fields(Timing)
+            field.name: table.take(field.name, NUMBER, 0, minimum=0) for field in dataclasses.fields(Timing)
         }),
         "description": table.take("description", str, ""),
     }  # fmt: skip
@@ -267,9 +268,9 @@ def read_model(table):
 
 def check_arrivals(where, clients, arrivals):
     """Raise Failure if a client would have no transaction due for so long that it looks as if it were behind."""
-    if 0 < arrivals < LEAST_ARRIVALS_OF_A_CLIENT * clients:
-        most = int(arrivals / LEAST_ARRIVALS_OF_A_CLIENT) or 1
-        raise Failure(f"{where}: {arrivals:.1f} transactions/s are too few for {clients} clients; take {most}")
+    if 0 < arrivals < MIN_ARRIVALS_OF_A_CLIENT * clients:
+        max_clients = int(arrivals / MIN_ARRIVALS_OF_A_CLIENT) or 1
+        raise Failure(f"{where}: {arrivals:.1f} transactions/s are too few for {clients} clients; take {max_clients}")
 
 
 def device_models():
@@ -317,12 +318,12 @@ def read_plan(path):
         path=path,
         title=top.take("title", str),
         description=top.take("description", str),
-        repetitions=run.take("repetitions", int, least=1, most=100),
-        measured_s=run.take("measured_s", int, least=1, most=86400),
-        warmup_min_s=run.take("warmup_min_s", int, 10, least=0),
-        warmup_max_s=run.take("warmup_max_s", int, 900, least=1),
-        warmup_redo_writes=run.take("warmup_redo_writes", NUMBER, 3, least=0),
-        max_steal_pct=run.take("max_steal_pct", NUMBER, DEFAULT_MAX_STEAL_PCT, least=0, most=100),
+        repetitions=run.take("repetitions", int, minimum=1, maximum=100),
+        measured_s=run.take("measured_s", int, minimum=1, maximum=86400),
+        warmup_min_s=run.take("warmup_min_s", int, 10, minimum=0),
+        warmup_max_s=run.take("warmup_max_s", int, 900, minimum=1),
+        warmup_redo_writes=run.take("warmup_redo_writes", NUMBER, 3, minimum=0),
+        max_steal_pct=run.take("max_steal_pct", NUMBER, DEFAULT_MAX_STEAL_PCT, minimum=0, maximum=100),
         options=top.take_server_options("options"),
         servers=[read_server(table) for table in top.take_tables("servers")],
         workloads=[read_workload(table) for table in top.take_tables("workloads")],

@@ -15,7 +15,7 @@ from PIL import Image
 PERCENTILES = (("p50_ms", "50"), ("p95_ms", "95"), ("p99_ms", "99"), ("p99.9_ms", "99.9"), ("max_ms", "longest"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 # Tints of each server's colour in the palette: the colour, paler lines, and edges.
-SHARES_KEPT = (1, 0.75, 0.5, 0.3)
+FRACTIONS_KEPT = (1, 0.75, 0.5, 0.3)
 GREYS_KEPT = (255, 238, 200, 150, 100, 50, 0)
 SMOOTHED_S = 5
 THROUGHPUT = "transactions"
@@ -28,7 +28,7 @@ def save(figure, path, n_servers):
     kept = [value for grey in GREYS_KEPT for value in (grey, grey, grey)]
     for colour in COLOURS[:n_servers]:
         of_colour = bytes.fromhex(colour[1:])
-        kept += [round(share * value + (1 - share) * 255) for share in SHARES_KEPT for value in of_colour]
+        kept += [round(fraction * value + (1 - fraction) * 255) for fraction in FRACTIONS_KEPT for value in of_colour]
     palette = Image.new("P", (1, 1))
     palette.putpalette(kept)
     with Image.open(path) as image:
@@ -48,11 +48,11 @@ def shown_repetition(by_server):
     return ordered[(len(ordered) - 1) // 2]["repetition"]
 
 
-def draw_line(axes, run, name, scale, **look):
+def draw_line(axes, run, name, scale, **style):
     points = [(second, value / scale) for second, value in zip(run["series"]["second"], run["series"][name],
               strict=False) if value is not None and second >= -figures.SHOWN_WARMUP_S]  # fmt: skip
     if points:
-        axes.plot(*zip(*points, strict=True), **look)
+        axes.plot(*zip(*points, strict=True), **style)
 
 
 def smoothed(values):
@@ -71,8 +71,8 @@ def draw(axes, runs, shown, name, scale, colour, server):
     draw_line(axes, chosen, name, scale, color=colour, linewidth=0.8, alpha=0.7)
     for run in runs:
         means = {"series": run["series"] | {name: smoothed(run["series"][name])}}
-        look = {"linewidth": 2.4, "label": server} if run is chosen else {"linewidth": 1.2, "alpha": 0.35}
-        draw_line(axes, means, name, scale, color=colour, **look)
+        style = {"linewidth": 2.4, "label": server} if run is chosen else {"linewidth": 1.2, "alpha": 0.35}
+        draw_line(axes, means, name, scale, color=colour, **style)
 
 
 def timeline(path, title, by_server):

@@ -355,11 +355,11 @@ def discarded_table(discarded):
             + table(["run", "transactions, 1/s", "CPU time that the host gave to others, %"], rows))  # fmt: skip
 
 
-def overall_text(sections, most_steal_pct):
+def overall_text(sections, max_steal_pct):
     """A sign test of throughput over all quiet pairs of all workloads and devices, if there are enough."""
     reference = next(iter(sections[0]))
     found = []
-    for server, ratios in comparison.throughput_ratios(sections, most_steal_pct).items():
+    for server, ratios in comparison.throughput_ratios(sections, max_steal_pct).items():
         if len(ratios) >= SIGN_TEST_PAIRS:
             above = sum(ratio > 1 for ratio in ratios)
             probability = figures.sign_test(above, len(ratios))
@@ -395,15 +395,15 @@ def write_page(result, folder):
     """Write report.html and the plots of a result into a folder."""
     plan, runs = result["plan"], result["runs"]
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
-    most_steal_pct = plan["run"].get("max_steal_pct", DEFAULT_MAX_STEAL_PCT)
+    max_steal_pct = plan["run"].get("max_steal_pct", DEFAULT_MAX_STEAL_PCT)
     compared = [(*one, comparison.compare(one[2])) for one in comparison.comparisons(plan, runs)]
     sections = [section(folder, result["devices"][device], *of_device) for device, *of_device in compared]
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
-    least = comparison.LEAST_REPETITIONS
+    min_repetitions = comparison.MIN_REPETITIONS
     verdict = ("A ratio in bold type lies outside of that noise in every repetition."
-               if plan["run"]["repetitions"] >= least else
-               f"With fewer than {least} repetitions no single ratio is called a difference: of equal servers many "
-               "would lie outside of that noise by chance.")  # fmt: skip
+               if plan["run"]["repetitions"] >= min_repetitions else
+               f"With fewer than {min_repetitions} repetitions no single ratio is called a difference: of equal "
+               "servers many would lie outside of that noise by chance.")  # fmt: skip
     plan_text = json.dumps(plan, indent=2)
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
@@ -414,7 +414,7 @@ median. {verdict}
 What is expected of a second is the mean or, in an open loop, what was due. Response times count from when a transaction
 began or, in an open loop, was due.</p>
 {glance_table(compared, plan["servers"]) if len(compared) > 1 else ""}
-{overall_text([by_server for _, _, by_server, _ in compared], most_steal_pct)}
+{overall_text([by_server for _, _, by_server, _ in compared], max_steal_pct)}
 {"".join(sections)}
 {discarded_table(result["discarded"])}
 <h2>Plan</h2><details><summary>{html.escape(plan["title"])}</summary><pre>{html.escape(plan_text)}</pre></details>

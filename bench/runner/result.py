@@ -10,7 +10,7 @@ SECTOR_BYTES = 512
 # The fork's stall counters are Innodb_stall_<kind>_count and _time_us.
 STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_time_us"
 # With more steal, the processes' CPU times are too inaccurate for the small remainder that others used.
-MOST_STEAL_PCT = 2
+OTHERS_MAX_STEAL_PCT = 2
 # TPC-C counts the new-order transactions.
 TPCC_KIND = "new_order"
 
@@ -76,16 +76,16 @@ def device_figures(counters, seconds):
     }
 
 
-def share_pct(counters, name):
+def machine_cpu_pct(counters, name):
     """A part of this machine's CPU time in percent."""
     ticks = per(counters.get(f"machine.{name}_ticks"), counters.get("machine.all_ticks"))
     return None if ticks is None else 100 * ticks
 
 
-def is_quiet(steal_pcts, most_pct):
+def is_quiet(steal_pcts, max_pct):
     """Return whether the runs of a repetition are comparable: each has at most this steal, and the largest and the
     smallest differ by at most half of it."""
-    return max(steal_pcts) <= most_pct and max(steal_pcts) - min(steal_pcts) <= most_pct / 2
+    return max(steal_pcts) <= max_pct and max(steal_pcts) - min(steal_pcts) <= max_pct / 2
 
 
 def cpu_of_others_pct(counters):
@@ -96,7 +96,7 @@ def cpu_of_others_pct(counters):
     if None in ticks or not ticks[0]:
         return None
     # The kernel charges a process for part of the time that the host took while it ran.
-    if 100 * ticks[2] / ticks[0] > MOST_STEAL_PCT:
+    if 100 * ticks[2] / ticks[0] > OTHERS_MAX_STEAL_PCT:
         return None
     # The kernel's sums are read at slightly different times, so the difference can be negative.
     return max(0, 100 * (ticks[0] - sum(ticks[1:])) / ticks[0])
@@ -142,8 +142,8 @@ def window_figures(records, samples, begin, seconds, due=None, missing=0):
         "deadlocks": counters.get("metric.lock_deadlocks"),
         **disk,
         # The machine's spare CPU time and its noise.
-        "cpu_idle_pct": share_pct(counters, "idle"),
-        "cpu_steal_pct": share_pct(counters, "steal"),
+        "cpu_idle_pct": machine_cpu_pct(counters, "idle"),
+        "cpu_steal_pct": machine_cpu_pct(counters, "steal"),
         "cpu_of_others_pct": cpu_of_others_pct(counters),
         **gauge("checkpoint_age", "bytes", samples, checkpoint_age, begin, end),
         **gauge("dirty", "pages", samples, lambda sample: sample.get("Innodb_buffer_pool_pages_dirty"), begin, end),

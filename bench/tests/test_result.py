@@ -101,7 +101,7 @@ class Window(unittest.TestCase):
         self.assertEqual(found, {"disk_writes_per_s": 50, "disk_bytes_written_per_s": 1_024_000, "disk_write_ms": 2,
                                  "disk_busy_pct": 25})  # fmt: skip
         self.assertEqual(set(result.device_figures({}, 10).values()), {None})
-        self.assertEqual(result.share_pct({"machine.steal_ticks": 5, "machine.all_ticks": 2000}, "steal"), 0.25)
+        self.assertEqual(result.machine_cpu_pct({"machine.steal_ticks": 5, "machine.all_ticks": 2000}, "steal"), 0.25)
 
     def test_no_transaction_at_all(self):
         found = self.figures([])

@@ -47,7 +47,7 @@ namespace {
 /** RWF_ATOMIC of linux/fs.h. */
 constexpr int ATOMIC = 0x40;
 
-constexpr size_t LEAST_PAGE_BYTES = 4096;
+constexpr size_t MIN_PAGE_BYTES = 4096;
 
 template <size_t N>
 std::array<long, N> numbers(const char *variable) {
@@ -104,7 +104,7 @@ extern "C" int io_submit(io_context_t context, long n, struct iocb **iocbs) {
   }
   if (plain[0] != 0 && !is_atomic &&
       iocbs[0]->aio_lio_opcode == IO_CMD_PWRITE &&
-      iocbs[0]->u.c.nbytes >= LEAST_PAGE_BYTES &&
+      iocbs[0]->u.c.nbytes >= MIN_PAGE_BYTES &&
       path_ends_with(iocbs[0]->aio_fildes, ".ibd")) {
     abort();
   }

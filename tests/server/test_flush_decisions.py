@@ -1,5 +1,6 @@
 """With the fork's variables at their defaults, the page cleaners flush what adaptive flushing recommends, every second.
-The test runs on stock, which shows that formula() is upstream's, and on the fork. test_text compares the code."""
+The test runs on stock, which shows that recommendation() is upstream's, and on the fork. test_text compares the
+code."""
 
 import threading
 import time
@@ -43,12 +44,12 @@ DECISIONS = 12
 SECONDS = 120
 
 
-def formula(decision):
+def recommendation(decision):
     """The pages to flush: the mean of a percentage of innodb_io_capacity, the average page rate, and the pages that the
     redo generation rate requires."""
-    part = IO_CAPACITY * max(decision["pct_for_dirty"], decision["pct_for_lsn"]) // 100
+    by_pct = IO_CAPACITY * max(decision["pct_for_dirty"], decision["pct_for_lsn"]) // 100
     by_age = min(decision["n_to_flush_by_age"], 2 * IO_CAPACITY_MAX)
-    return min((part + decision["avg_page_rate"] + by_age) // 3, IO_CAPACITY_MAX)
+    return min((by_pct + decision["avg_page_rate"] + by_age) // 3, IO_CAPACITY_MAX)
 
 
 class FlushDecisions(unittest.TestCase):
@@ -125,7 +126,7 @@ class FlushDecisions(unittest.TestCase):
         decisions = self.recorded(mysqld)
         for decision in decisions:
             requested = decision["n_to_flush_requested"]
-            self.assertEqual(requested, formula(decision), decision)
+            self.assertEqual(requested, recommendation(decision), decision)
             # Upstream requests one page more per buffer pool instance than by_age, and scales by requested / by_age.
             by_age = decision["n_to_flush_by_age"]
             self.assertGreaterEqual(decision["flushed"], requested, decision)
@@ -137,9 +138,9 @@ class FlushDecisions(unittest.TestCase):
         pairs = [(last, now) for last, now in pairwise(decisions) if now["adaptive"] == last["adaptive"] + 1]
         self.assertGreater(len(pairs), DECISIONS // 2, decisions)
         for last, now in pairs:
-            told, before, flushed = now["avg_page_rate"], last["avg_page_rate"], last["flushed"]
-            self.assertLessEqual(told, (flushed + before) // 2, (last, now))
-            self.assertGreaterEqual(told, (flushed / 1.5 + before) // 2, (last, now))
+            average, before, flushed = now["avg_page_rate"], last["avg_page_rate"], last["flushed"]
+            self.assertLessEqual(average, (flushed + before) // 2, (last, now))
+            self.assertGreaterEqual(average, (flushed / 1.5 + before) // 2, (last, now))
 
     def test_text(self):
         """No patch touches the namespace with the code of adaptive flushing, from its inputs to its recommendation."""

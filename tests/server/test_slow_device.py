@@ -130,7 +130,7 @@ class SlowDevice(unittest.TestCase):
         wait_until(lambda: self.waiting() == 0, "the episode goes on")
         self.assertEqual(self.scratch.end(), 0)
 
-    def test_an_idle_server_flushes_what_the_device_carries(self):
+    def test_an_idle_server_flushes_up_to_the_device_write_capacity(self):
         options = [option for option in OPTIONS if "redo-log-capacity" not in option]
         self.scratch.start(FORK, *options, "--innodb-redo-log-capacity=256M", "--innodb-ahead-flushing=ON",
                            "--innodb-ahead-flushing-device=LATENCY", "--innodb-ahead-flushing-age-pct=5",
@@ -144,15 +144,15 @@ class SlowDevice(unittest.TestCase):
                                     "not measured")  # fmt: skip
                     # From now on no rule flushes pages, until 10 s of the device's write capacity are dirty.
                     self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
-                    carried = self.counter("Innodb_ahead_flush_measured_capacity")
-                    wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * carried, "not dirty")
+                    capacity = self.counter("Innodb_ahead_flush_measured_capacity")
+                    wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * capacity, "not dirty")
                 before = self.counter("Innodb_buffer_pool_flush_idle_pages")
                 wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
                 flushed = self.counter("Innodb_buffer_pool_flush_idle_pages") - before
-                self.assertLessEqual(flushed, 2 * max(carried, self.counter("Innodb_ahead_flush_measured_capacity")))
+                self.assertLessEqual(flushed, 2 * max(capacity, self.counter("Innodb_ahead_flush_measured_capacity")))
             # Without the throttle the server measures a higher capacity.
-            carried = self.counter("Innodb_ahead_flush_measured_capacity")
-            wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * carried, "not learned")
+            capacity = self.counter("Innodb_ahead_flush_measured_capacity")
+            wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * capacity, "not learned")
         except Skip as skip:
             self.skipTest(str(skip))
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")

@@ -157,7 +157,7 @@ def sha256_of(path, progress=None):
     return digest.hexdigest()
 
 
-def write_whole(path, content):
+def write_atomically(path, content):
     """Write a file, text or bytes, atomically: if the disk is full or the power fails, the file has either the old
     content or the new."""
     fresh = path.with_name(f"{path.name}.new")

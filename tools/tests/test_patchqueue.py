@@ -396,7 +396,7 @@ class Edit(Folders):
     def test_interrupted_export_can_be_done_again(self):
         patchqueue.edit([])
         patchqueue.git(self.edit, "commit", "--quiet", "--amend", f"--message=first.os0demo.cc.patch\n\n{HEADER}")
-        write, written = patchqueue.write_whole, []
+        write, written = patchqueue.write_atomically, []
 
         def interrupted(path, content):
             if written:
@@ -404,7 +404,7 @@ class Edit(Folders):
             written.append(path)
             write(path, content)
 
-        with mock.patch.object(patchqueue, "write_whole", interrupted), self.assertRaises(KeyboardInterrupt):
+        with mock.patch.object(patchqueue, "write_atomically", interrupted), self.assertRaises(KeyboardInterrupt):
             patchqueue.export([NAME])
         patchqueue.export([NAME])
         self.assertEqual(sorted(self.files()), ["first.os0demo.cc.patch", "series"])

@@ -939,10 +939,10 @@ class Common(unittest.TestCase):
             common.need_space("/", 1 << 62, "a test")
 
     def test_a_full_disk_leaves_the_old_text(self):
-        common.write_whole(self.path, '{"a": 1}')
+        common.write_atomically(self.path, '{"a": 1}')
         full = OSError(28, "No space left")
         with mock.patch.object(common.os, "fsync", side_effect=full), self.assertRaises(OSError):
-            common.write_whole(self.path, '{"a": 2}')
+            common.write_atomically(self.path, '{"a": 2}')
         self.assertEqual(common.read_record(self.path), {"a": 1})
         self.assertEqual(list(self.path.parent.iterdir()), [self.path])
 
