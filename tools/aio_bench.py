@@ -117,7 +117,7 @@ def check(file):
 @contextlib.contextmanager
 def prepared():
     """Raise the limit for the largest array; gives a file to read."""
-    with mtr.room_for_aio(), tempfile.NamedTemporaryFile() as file:
+    with mtr.raised_aio_max_nr(), tempfile.NamedTemporaryFile() as file:
         file.write(b"\0" * 4096)
         file.flush()
         yield file.name

@@ -24,7 +24,7 @@ from spillway.common import BUILD, Failure, Skip, child, flocked, main, say
 AIO_MAX_NR = Path("/proc/sys/fs/aio-max-nr")
 # (64 + 64 + 1) threads x 4096, and the requests of a few more servers of a test run.
 # Not a round number: so the value shows that a killed tool has left it.
-AIO_ROOM = (1 << 20) + 4099
+AIO_MAX_NR_FOR_TESTS = (1 << 20) + 4099
 # Upstream's tests that start a mysqld without --user, which fails as root.
 NOT_AS_ROOT = {f"innodb.{test}" for test in ("blob-crash", "doublewrite_on_to_reduced", "doublewrite_reduced",
                "doublewrite_reduced_odirect", "log_crash", "log_read_only")}  # fmt: skip
@@ -47,13 +47,13 @@ def alone(what):
 
 
 @contextlib.contextmanager
-def room_for_aio():
+def raised_aio_max_nr():
     """Raise fs.aio-max-nr while the context lasts. One process at a time: another would take the raised limit for the
     machine's own."""
     with alone("aio-max-nr"), contextlib.ExitStack() as stack:
         try:
-            if int(AIO_MAX_NR.read_text()) < AIO_ROOM:
-                stack.enter_context(resources.setting(AIO_MAX_NR, str(AIO_ROOM)))
+            if int(AIO_MAX_NR.read_text()) < AIO_MAX_NR_FOR_TESTS:
+                stack.enter_context(resources.setting(AIO_MAX_NR, str(AIO_MAX_NR_FOR_TESTS)))
         except OSError as error:
             say(f"fs.aio-max-nr cannot be raised ({error.strerror}): tests that need it are skipped")
         yield
@@ -205,7 +205,7 @@ def run():
     resources.keep_mounts_private()
     if options.list:
         arguments += read_list(options.list, long=True)
-    with room_for_aio() if options.raise_aio_max_nr else contextlib.nullcontext():
+    with raised_aio_max_nr() if options.raise_aio_max_nr else contextlib.nullcontext():
         tally = run_mtr(options.build, arguments)
     for name, why in sorted(tally.skipped.items()):
         print(f"skipped: {name}: {why}")

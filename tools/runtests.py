@@ -357,7 +357,7 @@ def mtr_part(name, flavor, arguments, raise_aio_max_nr=False):
     options = ["--sanitize"] if flavor == "asan" else []
 
     def part():
-        with mtr.room_for_aio() if raise_aio_max_nr else contextlib.nullcontext():
+        with mtr.raised_aio_max_nr() if raise_aio_max_nr else contextlib.nullcontext():
             tally = mtr.run_mtr(f"fork/{flavor}", [*options, *arguments()], LOGS / f"mtr-{name}-{flavor}.log")
         TALLIES[name, flavor] = tally
         say_skipped(sorted(tally.skipped.items()))

@@ -124,7 +124,7 @@ class AioFaults(unittest.TestCase):
         self.assertIn(io_setup_failed(errno.ENOMEM) + "The depth is lowered to 1024.", warning)
         self.assertNotIn("set the sysctl", warning)
 
-    def test_another_process_takes_the_room(self):
+    def test_another_process_takes_the_free_requests(self):
         """io_setup() fails from the third time on: the server destroys contexts, tries again for 2.5 s, and uses half
         the depth. It does not suggest a larger fs.aio-max-nr, because the kernel's figures show free requests."""
         self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} {DEPTH} 3 {EVER}")
@@ -134,7 +134,7 @@ class AioFaults(unittest.TestCase):
         self.assertIn(io_setup_failed(errno.EAGAIN) + f"The depth is lowered to {DEPTH // 2}.", warning)
         self.assertNotIn("set the sysctl", warning)
 
-    def test_another_process_gives_the_room_back(self):
+    def test_another_process_releases_requests(self):
         """The third io_setup() fails, and the next ones do not: the depth is that of the setting."""
         self.start(AIO_FAULT_SETUP=f"{errno.EAGAIN} 1 3 3")
         self.assertEqual(self.status("write_depth"), DEPTH)

@@ -1,6 +1,6 @@
-# Hold AIO requests, so that a server finds little room: hold_aio.pl FILE REST
+# Hold AIO requests, so that a server finds few that are free: hold_aio.pl FILE FREE
 #
-# Takes the room in fs.aio-max-nr except REST requests, creates FILE, and ends when FILE is removed or after two minutes.
+# Takes the free requests of fs.aio-max-nr except FREE, creates FILE, and ends when FILE is removed or after two minutes.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ my $machine = (POSIX::uname())[4];
 my %io_setup = (x86_64 => 206, aarch64 => 0);
 die "the number of io_setup() on $machine is not known here" unless exists $io_setup{$machine};
 
-my ($file, $rest) = @ARGV;
+my ($file, $keep_free) = @ARGV;
 
 sub number {
   open(my $in, '<', shift) or die;
@@ -18,16 +18,16 @@ sub number {
 }
 
 my @contexts;
-# Take the room except REST. Another server on the machine can give requests back at any time.
+# Take the free requests except FREE. Another server on the machine can give requests back at any time.
 sub take {
-  my $room = number('/proc/sys/fs/aio-max-nr') - number('/proc/sys/fs/aio-nr');
-  while ($room > $rest) {
+  my $free = number('/proc/sys/fs/aio-max-nr') - number('/proc/sys/fs/aio-nr');
+  while ($free > $keep_free) {
     # The kernel allocates a ring of twice this number, so the test takes several contexts of moderate size.
-    my $n = $room - $rest < 8192 ? $room - $rest : 8192;
+    my $n = $free - $keep_free < 8192 ? $free - $keep_free : 8192;
     my $context = pack('Q', 0);
     syscall($io_setup{$machine}, $n, $context) == 0 or return;
     push(@contexts, $context);
-    $room -= $n;
+    $free -= $n;
   }
 }
 
