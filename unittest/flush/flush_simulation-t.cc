@@ -113,7 +113,7 @@ TEST(FlushSimulation, LongTransactionsAreDelayedBetweenTheirChanges) {
   /* A transaction takes 32 clients / 11 = 2.9 s. A delay is for a charge of 16
   KiB of the 3000 * 40 = 120,000 bytes of redo: 0.137 * 2.9 s = 0.4 s. At most
   twice that. */
-  EXPECT_LE(result.delay_s, 2.0 * THROTTLE_CHARGE_BYTES / setup.redo_bytes *
+  EXPECT_LE(result.delay_s, 2.0 * 16.0 * 1024.0 / setup.redo_bytes *
                                 setup.n_clients / result.mean());
 }
 
