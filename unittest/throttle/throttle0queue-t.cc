@@ -22,6 +22,12 @@ namespace {
 constexpr int64_t SECOND_NS = 1'000'000'000;
 constexpr int64_t MS_NS = 1'000'000;
 
+constexpr size_t ACCOUNT = 7;
+constexpr size_t OTHER_ACCOUNT = 8;
+
+/** The highest id of a session. */
+constexpr uint64_t MAX_ID = (uint64_t{1} << 32) - 1;
+
 /** @return a queue with a limit of 1,000,000 bytes/s: 1 byte/us */
 Throttle_queue queue_of_one_byte_per_us() {
   Throttle_queue queue;
@@ -41,7 +47,7 @@ void expect_served_at(Throttle_queue *queue, int64_t end_ns) {
 
 TEST(ThrottleQueue, SessionWaitsForItsBytesAtTheLimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 3000.0);
+  queue.charge(0, 1, ACCOUNT, 3000.0);
   /* 3000 bytes / 1 byte/us = 3 ms */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 3e-3);
   expect_served_at(&queue, 3 * MS_NS);
@@ -50,7 +56,7 @@ TEST(ThrottleQueue, SessionWaitsForItsBytesAtTheLimit) {
 TEST(ThrottleQueue, SessionsOfEqualChargesAreServedOneAfterTheOther) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (uint64_t id = 1; id <= 10; ++id) {
-    queue.charge(0, id, 1000.0);
+    queue.charge(0, id, ACCOUNT, 1000.0);
   }
   /* 1000 bytes / 1 byte/us = 1 ms for each session */
   for (int64_t ms = 1; ms <= 10; ++ms) {
@@ -66,8 +72,8 @@ TEST(ThrottleQueue, SessionsOfEqualChargesAreServedOneAfterTheOther) {
 TEST(ThrottleQueue, RemainingTimeIsAnUpperBound) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   EXPECT_EQ(queue.remaining_s(1), 0.0);
-  queue.charge(0, 1, 1e6);
-  queue.charge(0, 2, 1000.0);
+  queue.charge(0, 1, ACCOUNT, 1e6);
+  queue.charge(0, 2, ACCOUNT, 1000.0);
   /* Each of the two sessions counts with the tag and the bytes of session 2:
   2 * (1000 + 1000) bytes / 1 byte/us = 4 ms. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(2), 4e-3);
@@ -77,13 +83,13 @@ TEST(ThrottleQueue, RemainingTimeIsAnUpperBound) {
 
 TEST(ThrottleQueue, SessionWithMostBytesWaitsLongest) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 4e6);
+  queue.charge(0, 1, ACCOUNT, 4e6);
   /* Session 2 is charged 400 bytes, and again as soon as they are served. */
   int64_t now_ns = 0;
   int64_t longest_ns = 0;
   double bytes = 0.0;
   while (now_ns < SECOND_NS) {
-    queue.charge(now_ns, 2, 400.0);
+    queue.charge(now_ns, 2, ACCOUNT, 400.0);
     const int64_t begin_ns = now_ns;
     while (queue.is_waiting(2)) {
       now_ns += MS_NS / 10;
@@ -111,7 +117,7 @@ TEST(ThrottleQueue, EachSessionGetsTheSameRate) {
       if (!queue.is_waiting(i)) {
         served_bytes[i] += charge_bytes[i];
         charge_bytes[i] = 100.0 * static_cast<double>(1 << i);
-        queue.charge(now_ns, i, charge_bytes[i]);
+        queue.charge(now_ns, i, ACCOUNT, charge_bytes[i]);
       }
     }
   }
@@ -124,8 +130,8 @@ TEST(ThrottleQueue, EachSessionGetsTheSameRate) {
 
 TEST(ThrottleQueue, ReturnsEachServedSessionOnce) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 5000.0);
-  queue.charge(0, 2, 1000.0);
+  queue.charge(0, 1, ACCOUNT, 5000.0);
+  queue.charge(0, 2, ACCOUNT, 1000.0);
   EXPECT_TRUE(queue.take_served().empty());
   /* Session 2 comes first, as its piece is smaller than the 4,096 bytes of
   session 1: 1000 bytes / 1 byte/us = 1 ms. */
@@ -140,22 +146,22 @@ TEST(ThrottleQueue, ReturnsEachServedSessionOnce) {
 TEST(ThrottleQueue, UnusedTimeIsNotSaved) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.advance(SECOND_NS);
-  queue.charge(SECOND_NS, 1, 2000.0);
+  queue.charge(SECOND_NS, 1, ACCOUNT, 2000.0);
   /* 2000 bytes / 1 byte/us = 2 ms, although no session was charged for 1 s. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 2e-3);
 }
 
 TEST(ThrottleQueue, SessionWaitsForSumOfItsCharges) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 2000.0);
-  queue.charge(1 * MS_NS, 1, 3000.0);
+  queue.charge(0, 1, ACCOUNT, 2000.0);
+  queue.charge(1 * MS_NS, 1, ACCOUNT, 3000.0);
   /* (2000 + 3000) bytes / 1 byte/us = 5 ms after the first charge */
   expect_served_at(&queue, 5 * MS_NS);
 }
 
 TEST(ThrottleQueue, HigherLimitEndsDelayEarlier) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 4000.0);
+  queue.charge(0, 1, ACCOUNT, 4000.0);
   /* 1000 bytes / 1 byte/us + 3000 bytes / 3 bytes/us = 2 ms */
   queue.set_rate(1 * MS_NS, 3e6);
   expect_served_at(&queue, 2 * MS_NS);
@@ -163,24 +169,24 @@ TEST(ThrottleQueue, HigherLimitEndsDelayEarlier) {
 
 TEST(ThrottleQueue, NoSessionWaitsWithoutALimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 1e9);
-  queue.charge(0, 2, 1e9);
+  queue.charge(0, 1, ACCOUNT, 1e9);
+  queue.charge(0, 2, ACCOUNT, 1e9);
   queue.set_rate(0, THROTTLE_UNLIMITED);
   EXPECT_FALSE(queue.is_waiting(1));
   EXPECT_FALSE(queue.is_waiting(2));
-  queue.charge(0, 1, 1e9);
+  queue.charge(0, 1, ACCOUNT, 1e9);
   EXPECT_FALSE(queue.is_waiting(1));
   /* With a limit again, the bytes of before do not count: 1000 bytes / 1
   byte/us = 1 ms. */
   queue.set_rate(SECOND_NS, 1e6);
-  queue.charge(SECOND_NS, 3, 1000.0);
+  queue.charge(SECOND_NS, 3, ACCOUNT, 1000.0);
   EXPECT_DOUBLE_EQ(queue.remaining_s(3), 1e-3);
 }
 
 TEST(ThrottleQueue, LimitOfZeroServesNoSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.set_rate(0, 0.0);
-  queue.charge(0, 1, 1.0);
+  queue.charge(0, 1, ACCOUNT, 1.0);
   queue.advance(1000 * SECOND_NS);
   /* 1 byte / 0 bytes/s is infinite. */
   EXPECT_GT(queue.remaining_s(1), 1e9);
@@ -188,8 +194,8 @@ TEST(ThrottleQueue, LimitOfZeroServesNoSession) {
 
 TEST(ThrottleQueue, ForgivenBytesDelayNoOtherSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 1e6);
-  queue.charge(0, 2, 2000.0);
+  queue.charge(0, 1, ACCOUNT, 1e6);
+  queue.charge(0, 2, ACCOUNT, 2000.0);
   EXPECT_EQ(queue.bytes_of(1), 1e6);
   queue.forgive(1);
   EXPECT_FALSE(queue.is_waiting(1));
@@ -202,7 +208,7 @@ TEST(ThrottleQueue, ForgivenBytesDelayNoOtherSession) {
 
 TEST(ThrottleQueue, DeadlineLastsUntilTheSessionIsServed) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 1000.0);
+  queue.charge(0, 1, ACCOUNT, 1000.0);
   queue.set_deadline(1, 7 * MS_NS);
   EXPECT_EQ(queue.deadline_ns(1), 7 * MS_NS);
   queue.advance(1 * MS_NS);
@@ -211,78 +217,147 @@ TEST(ThrottleQueue, DeadlineLastsUntilTheSessionIsServed) {
   EXPECT_EQ(queue.deadline_ns(1), 0);
 }
 
-TEST(ThrottleQueue, NewSessionTakesThePlaceOfTheFirstEndedOneOfItsAccount) {
-  constexpr size_t ACCOUNT = 7;
+TEST(ThrottleQueue, NewSessionWaitsForTheBytesOfAnEndedOneOfItsAccount) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  for (const uint64_t id : {1, 2, 3}) {
-    queue.charge(0, id, 10e3);
-  }
-  queue.charge(0, 4, 100.0);
-  for (const uint64_t id : {4, 2, 1}) {
-    queue.end(ACCOUNT, id);
-  }
-  queue.end(ACCOUNT + 1, 3);
-  /* The first piece of each of the three, 4,096 bytes, and session 4's 100
-  bytes: 12,388 us. Session 4 has waited. */
-  queue.advance(13 * MS_NS);
-  queue.succeed(ACCOUNT, 11);
-  queue.succeed(ACCOUNT, 12);
-  queue.succeed(ACCOUNT, 13);
-  EXPECT_EQ(queue.bytes_of(11), 10e3 - 4096.0);
-  EXPECT_EQ(queue.bytes_of(12), 10e3 - 4096.0);
-  EXPECT_FALSE(queue.is_waiting(13));
-  for (const uint64_t id : {1, 2, 4}) {
-    EXPECT_FALSE(queue.is_waiting(id));
-  }
-  EXPECT_TRUE(queue.is_waiting(3));
-  /* Three sessions with 5,904 bytes each: 17,712 us. */
-  queue.advance(31 * MS_NS);
-  EXPECT_FALSE(queue.is_waiting(11));
-  EXPECT_FALSE(queue.is_waiting(12));
+  queue.charge(0, 1, ACCOUNT, 10e3);
+  queue.charge(0, 2, OTHER_ACCOUNT, 10e3);
+  queue.end(1, 3);
+  queue.end(2, 3);
+  EXPECT_FALSE(queue.is_waiting(1));
+  /* The first piece of each of the two, 4,096 bytes: 8,192 us. */
+  queue.advance(9 * MS_NS);
+  queue.succeed(ACCOUNT, 3);
+  EXPECT_EQ(queue.bytes_of(3), 10e3 - 4096.0);
+  EXPECT_EQ(queue.account_of(3, 0), ACCOUNT);
+  queue.succeed(ACCOUNT, 4);
+  EXPECT_FALSE(queue.is_waiting(4));
+  /* Two sessions with 5,904 bytes each: 11,808 us. */
+  queue.advance(21 * MS_NS);
   EXPECT_FALSE(queue.is_waiting(3));
 }
 
-TEST(ThrottleQueue, EndedSessionIsForgottenAtItsDeadline) {
+TEST(ThrottleQueue, OnlyASessionThatBeganLaterTakesThePlaceOfAnEndedOne) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  for (const uint64_t next_id : {uint64_t{6}, MAX_ID}) {
+    queue.charge(0, 1, ACCOUNT, 10e3);
+    queue.end(1, next_id);
+    queue.succeed(ACCOUNT, next_id - 1);
+    EXPECT_FALSE(queue.is_waiting(next_id - 1));
+    /* After the maximum of 32 bits ids begin again. */
+    const uint64_t id = next_id == MAX_ID ? 7 : 6;
+    queue.succeed(ACCOUNT, id);
+    EXPECT_TRUE(queue.is_waiting(id));
+  }
+}
+
+TEST(ThrottleQueue, EndedSessionsOfAnAccountHaveOnePlace) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  for (uint64_t id = 1; id <= 100; ++id) {
+    queue.charge(0, id, ACCOUNT, 1e6);
+    queue.end(id, id + 1);
+  }
+  /* Session 200 has one of two places: its 10,000 bytes are served with at most
+  10,000 + 4096 of the others. 24,096 bytes / 1 byte/us = 25 ms */
+  queue.charge(0, 200, OTHER_ACCOUNT, 10e3);
+  queue.advance(25 * MS_NS);
+  EXPECT_FALSE(queue.is_waiting(200));
+}
+
+TEST(ThrottleQueue, NewSessionsShareTheBytesOfEndedOnes) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  /* (10,000 + 20,000 + 60,000) / 3 = 30,000 bytes */
+  queue.charge(0, 1, ACCOUNT, 10e3);
+  queue.charge(0, 2, ACCOUNT, 20e3);
+  queue.charge(0, 3, ACCOUNT, 60e3);
+  for (const uint64_t id : {1, 2, 3}) {
+    queue.set_deadline(id, static_cast<int64_t>(id) * SECOND_NS);
+    queue.end(id, 4);
+  }
+  for (const uint64_t id : {4, 5, 6}) {
+    queue.succeed(ACCOUNT, id);
+    EXPECT_EQ(queue.bytes_of(id), 30e3);
+    EXPECT_EQ(queue.deadline_ns(id), 3 * SECOND_NS);
+    EXPECT_EQ(queue.account_of(id, 0), ACCOUNT);
+  }
+  queue.succeed(ACCOUNT, 7);
+  EXPECT_FALSE(queue.is_waiting(7));
+  /* 90,000 bytes / 1 byte/us */
+  queue.advance(90 * MS_NS - 1000);
+  EXPECT_TRUE(queue.is_waiting(6));
+  queue.advance(90 * MS_NS + 1);
+  EXPECT_FALSE(queue.is_waiting(6));
+}
+
+/* The rest of the last piece cannot be divided. */
+TEST(ThrottleQueue, FewBytesOfEndedSessionsAreLeftToOneSession) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  for (const uint64_t id : {1, 2}) {
+    queue.charge(0, id, ACCOUNT, 100.0);
+    queue.end(id, 3);
+  }
+  queue.succeed(ACCOUNT, 3);
+  EXPECT_EQ(queue.bytes_of(3), 100.0);
+  queue.succeed(ACCOUNT, 4);
+  EXPECT_EQ(queue.bytes_of(4), 100.0);
+  queue.charge(0, 5, ACCOUNT, 100.0);
+  queue.end(5, 8);
+  queue.charge(0, 6, ACCOUNT, 20.0);
+  queue.end(6, 8);
+  /* Piece 100 bytes, rest 20: the mean, 60, is more than the rest. */
+  queue.succeed(ACCOUNT, 8);
+  EXPECT_EQ(queue.bytes_of(8), 120.0);
+  queue.succeed(ACCOUNT, 9);
+  EXPECT_FALSE(queue.is_waiting(9));
+}
+
+TEST(ThrottleQueue, PlaceOfEndedSessionsIsForgottenAtTheLastDeadline) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (const uint64_t id : {1, 2, 3}) {
-    queue.charge(0, id, 1e6);
+    queue.charge(0, id, ACCOUNT, 1e6);
     queue.set_deadline(id, 10 * MS_NS);
   }
-  queue.end(0, 1);
+  queue.end(1, 4);
   queue.set_deadline(2, 20 * MS_NS);
-  queue.end(0, 2);
-  queue.expire(9 * MS_NS);
-  EXPECT_TRUE(queue.is_waiting(1));
+  queue.end(2, 4);
   queue.expire(10 * MS_NS);
-  EXPECT_FALSE(queue.is_waiting(1));
-  EXPECT_TRUE(queue.is_waiting(2));
+  queue.succeed(ACCOUNT, 4);
+  EXPECT_TRUE(queue.is_waiting(4));
+  queue.expire(20 * MS_NS);
+  queue.succeed(ACCOUNT, 5);
+  EXPECT_FALSE(queue.is_waiting(5));
   /* A session that has not ended decides for itself. */
   EXPECT_TRUE(queue.is_waiting(3));
-  queue.succeed(0, 11);
-  EXPECT_GT(queue.bytes_of(11), 0.0);
-  queue.succeed(0, 12);
-  EXPECT_FALSE(queue.is_waiting(12));
 }
 
 TEST(ThrottleQueue, ServedSessionHasNoSuccessor) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, 100.0);
+  queue.charge(0, 1, ACCOUNT, 100.0);
   queue.advance(1 * MS_NS);
-  queue.end(0, 1);
-  queue.succeed(0, 11);
+  queue.end(1, 10);
+  queue.succeed(ACCOUNT, 11);
   EXPECT_FALSE(queue.is_waiting(11));
-  queue.charge(1 * MS_NS, 2, 100.0);
-  queue.end(0, 2);
-  queue.set_rate(1 * MS_NS, THROTTLE_UNLIMITED);
-  queue.succeed(0, 12);
+  /* Its place is served before the next one ends. */
+  queue.charge(1 * MS_NS, 2, ACCOUNT, 100.0);
+  queue.end(2, 10);
+  queue.advance(2 * MS_NS);
+  queue.succeed(ACCOUNT, 11);
+  EXPECT_FALSE(queue.is_waiting(11));
+  queue.charge(2 * MS_NS, 3, ACCOUNT, 100.0);
+  queue.end(3, 10);
+  queue.succeed(ACCOUNT, 11);
+  EXPECT_EQ(queue.bytes_of(11), 100.0);
+  queue.charge(2 * MS_NS, 4, ACCOUNT, 100.0);
+  queue.end(4, 10);
+  queue.set_rate(2 * MS_NS, THROTTLE_UNLIMITED);
+  queue.succeed(ACCOUNT, 12);
   EXPECT_FALSE(queue.is_waiting(12));
 }
 
 TEST(ThrottleQueue, TimeBeforeTheLastCallCountsAsThatOfTheLastCall) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   /* The charge at 8 ms counts as one at 10 ms. */
-  queue.charge(10 * MS_NS, 1, 5000.0);
-  queue.charge(8 * MS_NS, 2, 1000.0);
+  queue.charge(10 * MS_NS, 1, ACCOUNT, 5000.0);
+  queue.charge(8 * MS_NS, 2, ACCOUNT, 1000.0);
   queue.advance(9 * MS_NS);
   EXPECT_TRUE(queue.is_waiting(2));
   /* 10 ms + (5000 + 1000) bytes / 1 byte/us = 16 ms */

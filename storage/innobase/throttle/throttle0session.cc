@@ -28,12 +28,15 @@ do page splits and rollbacks. */
 #include <utility>
 
 #include "dict0mem.h"
+#include "lock0lock.h"
 #include "mysql/psi/mysql_cond.h"
 #include "mysql/psi/mysql_mutex.h"
 #include "mysql/service_thd_wait.h"
+#include "que0que.h"
 #include "redo/redo0state.h"
 #include "sql/current_thd.h"
 #include "sql/mysqld.h"
+#include "sql/mysqld_thd_manager.h"
 #include "sql/protocol_classic.h"
 #include "sql/rpl_group_replication.h"
 #include "sql/sql_class.h"
@@ -108,8 +111,8 @@ struct Thread_redo {
   thread of a thread pool executes statements of several sessions. */
   uint64_t session{THROTTLE_NO_ID};
 
-  /** The last session whose statement could be delayed. Only its first
-  statement takes the place of a session that has ended. */
+  /** The last session that had its first statement here. That can take the
+  place of a session that has ended. */
   uint64_t successor{THROTTLE_NO_ID};
 
   /** When a delay found last that the client is there: nanoseconds. A statement
@@ -131,10 +134,11 @@ struct Shared_queue {
   void wake(int64_t now);
 
   /** Charge a session. The caller holds the mutex.
-  @param[in]  now    the current time: nanoseconds
-  @param[in]  id     the session
-  @param[in]  bytes  bytes of redo; 0 lets time pass only */
-  void charge(int64_t now, uint64_t id, uint64_t bytes);
+  @param[in]  now      the current time: nanoseconds
+  @param[in]  id       the session
+  @param[in]  account  identifies its account
+  @param[in]  bytes    bytes of redo; 0 lets time pass only */
+  void charge(int64_t now, uint64_t id, size_t account, uint64_t bytes);
 
   /** A session stops to wait, or waits for something else. If it was the
   leader, another session takes over. The caller holds the mutex.
@@ -253,11 +257,21 @@ uint64_t take_uncharged() {
              : bytes;
 }
 
-void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
+/** @return the id that the next new session will have */
+uint64_t next_session() {
+  return Global_THD_manager::get_instance()->get_thread_id();
+}
+
+void Shared_queue::charge(int64_t now, uint64_t id, size_t account,
+                          uint64_t bytes) {
   queue.set_rate(now, limit_at(now));
+  if (queue.account_of(id, account) != account) {
+    /* COM_CHANGE_USER */
+    queue.end(id, next_session());
+  }
   if (bytes != 0) {
     s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    queue.charge(now, id, static_cast<double>(bytes));
+    queue.charge(now, id, account, static_cast<double>(bytes));
     queue.set_deadline(id,
                        now + throttle_max_wait_ns(ahead_flushing_max_delay_us,
                                                   queue.bytes_of(id)));
@@ -289,13 +303,43 @@ void switch_session(uint64_t id) {
   }
 }
 
-/** @return identifies the account of the session */
+/** @return identifies the account of the session; that of its definer for an
+event, which has its context only while it executes */
 size_t account_of(const THD *thd) {
-  const Security_context &context = thd->m_main_security_ctx;
+  const Security_context &context =
+      thd->system_thread == SYSTEM_THREAD_EVENT_WORKER
+          ? *thd->security_context()
+          : thd->m_main_security_ctx;
   std::string name{to_string_view(context.priv_user())};
   name.push_back('\0');
   name.append(to_string_view(context.priv_host()));
   return std::hash<std::string>{}(name);
+}
+
+/** A new session may take the place of one of its account that has ended.
+@param[in]  thd  the session
+@return whether it has bytes to wait for */
+bool succeed_ended_session(const THD *thd) {
+  const size_t account = account_of(thd);
+  Shared_queue &shared = shared_queue();
+  mysql_mutex_lock(&shared.mutex);
+  shared.queue.succeed(account, thd->thread_id());
+  const bool is_waiting = shared.queue.is_waiting(thd->thread_id());
+  mysql_mutex_unlock(&shared.mutex);
+  return is_waiting;
+}
+
+/** @return whether a transaction waits for a row lock of this one */
+bool has_row_locks_waited_for(const trx_t *trx) {
+  lock_wait_mutex_enter();
+  const bool is_waited_for = std::any_of(
+      lock_sys->waiting_threads, lock_sys->last_slot,
+      [trx](const srv_slot_t &slot) {
+        return slot.in_use &&
+               thr_get_trx(slot.thr)->lock.blocking_trx.load() == trx;
+      });
+  lock_wait_mutex_exit();
+  return is_waited_for;
 }
 
 /** @return whether the session has lost its client; false for a session without
@@ -328,8 +372,7 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   const int64_t deadline = shared.queue.deadline_ns(id);
   const int64_t locked_end = throttle_locked_end_ns(start, deadline);
   /* The workers of a replica wait for the commit of the one before them. */
-  const int64_t until =
-      locker == nullptr && !thd->slave_thread ? deadline : locked_end;
+  const int64_t until = thd->slave_thread ? locked_end : deadline;
   for (;;) {
     const int64_t now = now_ns();
     if (shared.leader == nullptr) {
@@ -357,7 +400,9 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
       mysql_mutex_unlock(&shared.mutex);
       const bool is_gone = is_client_gone(thd);
       const bool is_waited_for =
-          now >= locked_end && thd->mdl_context.has_locks_waited_for();
+          now >= locked_end &&
+          (thd->mdl_context.has_locks_waited_for() ||
+           (locker != nullptr && has_row_locks_waited_for(locker)));
       mysql_mutex_lock(&shared.mutex);
       if (is_gone) {
         thd->killed = THD::KILL_CONNECTION;
@@ -386,20 +431,16 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
 /** Charge the session for the redo that its thread has generated, and delay it
 until its charges are served. Count the delay.
 @param[in]  thd     the session
-@param[in]  is_new  whether it may take the place of a session that has ended
 @param[in]  locker  its transaction, if that has locked rows; else nullptr */
-void charge_and_delay(THD *thd, bool is_new, trx_t *locker) {
+void charge_and_delay(THD *thd, trx_t *locker) {
   const uint64_t id = thd->thread_id();
-  const size_t account = is_new ? account_of(thd) : 0;
+  const size_t account = account_of(thd);
   const uint64_t bytes = take_uncharged();
   t_redo.checked = t_redo.generated;
   const int64_t start = now_ns();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  if (is_new && !shared.queue.is_waiting(id)) {
-    shared.queue.succeed(account, id);
-  }
-  shared.charge(start, id, bytes);
+  shared.charge(start, id, account, bytes);
   const double remaining_s = shared.queue.remaining_s(id);
   mysql_mutex_unlock(&shared.mutex);
   if (1e9 * remaining_s < THROTTLE_GROUP_NS) {
@@ -458,7 +499,7 @@ Throttle_stats throttle_stats() {
 double throttle_limit() { return limit_at(now_ns()); }
 
 void throttle_session_ended(const THD *thd) {
-  if (thd->is_attachable_transaction_active()) {
+  if (thd->is_attachable_transaction_active() || !is_throttled_thread(thd)) {
     return;
   }
   const uint64_t id = thd->thread_id();
@@ -471,8 +512,8 @@ void throttle_session_ended(const THD *thd) {
   const size_t account = account_of(thd);
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.charge(now_ns(), id, bytes);
-  shared.queue.end(account, id);
+  shared.charge(now_ns(), id, shared.queue.account_of(id, account), bytes);
+  shared.queue.end(id, next_session());
   mysql_mutex_unlock(&shared.mutex);
 }
 
@@ -487,22 +528,27 @@ Uncharged_redo::~Uncharged_redo() {
 
 void throttle_statement(const trx_t *trx, const dict_table_t *table) {
   if (!is_limited()) {
-    t_redo.successor = trx->mysql_thd->thread_id();
-    return;
-  }
-  /* A transaction without changes can have locked rows. A table can be opened
-  again in the middle of a statement. */
-  if (trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
-      trx->n_mysql_tables_in_use != 0) {
     return;
   }
   THD *const thd = throttled_session(table);
-  if (thd == nullptr || locks_whole_table(thd)) {
+  if (thd == nullptr) {
     return;
   }
   const uint64_t id = thd->thread_id();
   switch_session(id);
-  charge_and_delay(thd, std::exchange(t_redo.successor, id) != id, nullptr);
+  const bool has_bytes =
+      std::exchange(t_redo.successor, id) != id && succeed_ended_session(thd);
+  /* A transaction without changes can have locked rows. A table can be opened
+  again in the middle of a statement. */
+  if (trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
+      trx->n_mysql_tables_in_use != 0 || locks_whole_table(thd)) {
+    if (has_bytes) {
+      /* It waits before its next row change. */
+      t_redo.checked = t_redo.generated - THROTTLE_CHARGE_BYTES;
+    }
+    return;
+  }
+  charge_and_delay(thd, nullptr);
 }
 
 void throttle_statement_ended(const THD *thd) {
@@ -513,9 +559,10 @@ void throttle_statement_ended(const THD *thd) {
   const uint64_t id = thd->thread_id();
   switch_session(id);
   const uint64_t bytes = take_uncharged();
+  const size_t account = account_of(thd);
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.charge(now_ns(), id, bytes);
+  shared.charge(now_ns(), id, account, bytes);
   mysql_mutex_unlock(&shared.mutex);
 }
 
@@ -536,7 +583,7 @@ void throttle_row_change(trx_t *trx, const dict_table_t *table) {
   if (thd == nullptr) {
     return;
   }
-  charge_and_delay(thd, false, trx);
+  charge_and_delay(thd, trx);
 }
 
 }  // namespace spw

@@ -21,7 +21,6 @@ wait get the same rate, and the one with the most redo waits longest. */
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -60,10 +59,10 @@ is. Maximum: that of innodb_max_purge_lag_delay. */
 constexpr unsigned long THROTTLE_DELAY_DEFAULT_US = 500'000;
 constexpr unsigned long THROTTLE_DELAY_MAX_US = 10'000'000;
 
-/** Max time of a delay in which others wait for the session's locks:
-nanoseconds. The session has to wait for the rest later. These are row locks in
-the middle of a statement, and metadata locks that another session asks for,
-such as a backup, for which all sessions wait. */
+/** Max time of a delay while others wait for the session's locks: nanoseconds.
+The session has to wait for the rest later. These are row locks, and metadata
+locks that another session asks for, such as a backup, for which all sessions
+wait. */
 constexpr int64_t THROTTLE_LOCKED_MAX_NS = 10'000'000'000;
 
 /** @param[in]  start_ns     begin of the delay
@@ -132,15 +131,17 @@ class Throttle_queue {
   }
 
   /** Charge a session.
-  @param[in]  now_ns  the current time
-  @param[in]  id      the session
-  @param[in]  bytes   bytes of redo */
-  void charge(int64_t now_ns, uint64_t id, double bytes) {
+  @param[in]  now_ns   the current time
+  @param[in]  id       the session
+  @param[in]  account  identifies its account
+  @param[in]  bytes    bytes of redo */
+  void charge(int64_t now_ns, uint64_t id, size_t account, double bytes) {
     advance(now_ns);
     const auto [session, is_new] = m_sessions.try_emplace(id);
     session->second.rest += bytes;
     m_bytes += bytes;
     if (is_new) {
+      session->second.account = account;
       /* Unused time is not saved. */
       next_piece(session, m_tag);
     }
@@ -222,47 +223,84 @@ class Throttle_queue {
     }
   }
 
-  /** A session ends. If it has bytes to wait for, a later session of its
-  account waits for them, so that clients that connect for each statement are
-  delayed like others.
-  @param[in]  account  identifies the account
-  @param[in]  id       the session */
-  void end(size_t account, uint64_t id) {
-    if (is_waiting(id)) {
-      m_ended.emplace(account, id);
-    }
+  /** @param[in]  id         a session
+  @param[in]  otherwise  what to return if it has nothing to wait for
+  @return identifies the account for which it has bytes to wait for */
+  size_t account_of(uint64_t id, size_t otherwise) const {
+    const auto session = m_sessions.find(id);
+    return session == m_sessions.end() ? otherwise : session->second.account;
   }
 
-  /** Forget the sessions that have ended and have waited, or whose deadline has
-  passed.
+  /** A session ends. If it has bytes to wait for, a later session of its
+  account waits for a part of them, so that clients that connect for each
+  statement are delayed like others. All ended sessions of an account have one
+  place in the queue: else they would slow down all other sessions.
+  @param[in]  id       the session
+  @param[in]  next_id  the id that the next new session will have */
+  void end(uint64_t id, uint64_t next_id) {
+    const auto it = m_sessions.find(id);
+    if (it == m_sessions.end()) {
+      return;
+    }
+    Session &session = it->second;
+    Ended &ended = m_ended[session.account];
+    if (const auto place = m_sessions.find(ended.place);
+        place != m_sessions.end()) {
+      place->second.rest += session.piece + session.rest;
+      place->second.deadline_ns =
+          std::max(place->second.deadline_ns, session.deadline_ns);
+      m_order.erase({session.tag, id});
+      m_sessions.erase(it);
+    } else {
+      ended = {.place = ++m_last_place, .next_id = next_id};
+      rename(it, ended.place);
+    }
+    ++ended.n;
+  }
+
+  /** Forget the places of ended sessions that have waited, or whose deadline
+  has passed.
   @param[in]  now_ns  the current time */
   void expire(int64_t now_ns) {
-    std::erase_if(m_ended, [this, now_ns](const auto &ended) {
-      const uint64_t id = ended.second;
-      if (is_waiting(id) && now_ns >= deadline_ns(id)) {
-        forgive(id);
+    std::erase_if(m_ended, [this, now_ns](const auto &account) {
+      const uint64_t place = account.second.place;
+      if (is_waiting(place) && now_ns >= deadline_ns(place)) {
+        forgive(place);
       }
-      return !is_waiting(id);
+      return !is_waiting(place);
     });
   }
 
-  /** A session begins. It takes the place in the queue of the first session of
-  its account that ended with bytes to wait for.
+  /** A session begins. If sessions of its account had ended before, with bytes
+  to wait for, it waits for the bytes of one of them, on average.
   @param[in]  account  identifies the account
-  @param[in]  id       the session; it is not in the queue */
+  @param[in]  id       the session */
   void succeed(size_t account, uint64_t id) {
-    for (auto it = m_ended.lower_bound(account);
-         it != m_ended.end() && it->first == account;) {
-      auto place = m_sessions.extract(it->second);
-      it = m_ended.erase(it);
-      if (!place.empty()) {
-        m_order.erase({place.mapped().tag, place.key()});
-        m_order.emplace(place.mapped().tag, id);
-        place.key() = id;
-        m_sessions.insert(std::move(place));
-        return;
-      }
+    const auto ended = m_ended.find(account);
+    if (is_waiting(id) || ended == m_ended.end() ||
+        static_cast<int32_t>(id - ended->second.next_id) < 0) {
+      return;
     }
+    const auto place = m_sessions.find(ended->second.place);
+    if (place == m_sessions.end()) {
+      return;
+    }
+    const double bytes = (place->second.piece + place->second.rest) /
+                         static_cast<double>(ended->second.n);
+    if (ended->second.n == 1 || place->second.rest < bytes) {
+      rename(place, id);
+      m_ended.erase(ended);
+      return;
+    }
+    place->second.rest -= bytes;
+    --ended->second.n;
+    const auto session =
+        m_sessions
+            .emplace(id, Session{.rest = bytes,
+                                 .deadline_ns = place->second.deadline_ns,
+                                 .account = account})
+            .first;
+    next_piece(session, m_tag);
   }
 
   /** @param[in]  id  a session
@@ -286,14 +324,36 @@ class Throttle_queue {
 
  private:
   /** A session in the queue: tag and bytes of its next piece, bytes after it,
-  and when it need not wait any more. */
+  when it need not wait any more, and its account. */
   struct Session {
     double tag{0.0};
     double piece{0.0};
     double rest{0.0};
     int64_t deadline_ns{0};
+    size_t account{0};
   };
   using Sessions = std::unordered_map<uint64_t, Session>;
+
+  /** The ended sessions of an account: the id that stands for them in the
+  queue, their number, and the id of the first session that began after the
+  first of them had ended. Ids are given in ascending order, and begin again
+  after 32 bits. */
+  struct Ended {
+    uint64_t place{THROTTLE_NO_ID};
+    uint64_t n{0};
+    uint64_t next_id{0};
+  };
+
+  /** Another session takes the place of a session.
+  @param[in]  session  the session
+  @param[in]  id       the other one; it is not in the queue */
+  void rename(Sessions::iterator session, uint64_t id) {
+    auto place = m_sessions.extract(session);
+    m_order.erase({place.mapped().tag, place.key()});
+    m_order.emplace(place.mapped().tag, id);
+    place.key() = id;
+    m_sessions.insert(std::move(place));
+  }
 
   /** The next bytes of a session become a piece.
   @param[in]  session  the session
@@ -323,9 +383,10 @@ class Throttle_queue {
   Sessions m_sessions;
   std::set<std::pair<double, uint64_t>> m_order;
 
-  /** Sessions that ended with bytes to wait for, by their accounts. For equal
-  keys a multimap keeps the order of insertion. */
-  std::multimap<size_t, uint64_t> m_ended;
+  /** Sessions that ended with bytes to wait for, by their accounts; and the
+  last id of a place of these. No session has such an id. */
+  std::unordered_map<size_t, Ended> m_ended;
+  uint64_t m_last_place{uint64_t{1} << 32};
 
   /** What take_served() returns. */
   std::vector<uint64_t> m_served;
