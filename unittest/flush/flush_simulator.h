@@ -527,7 +527,7 @@ class Flush_simulation {
     }
     m_charged_bytes += bytes;
     const uint64_t id = id_of(client);
-    m_queue.charge(now_ns, id, 0, bytes);
+    m_queue.charge(now_ns, id, bytes);
     m_queue.set_deadline(id,
                          now_ns + throttle_max_wait_ns(m_setup.max_delay_us,
                                                        m_queue.bytes_of(id)));

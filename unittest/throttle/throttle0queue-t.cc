@@ -47,7 +47,7 @@ void expect_served_at(Throttle_queue *queue, int64_t end_ns) {
 
 TEST(ThrottleQueue, SessionWaitsForItsBytesAtTheLimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 3000.0);
+  queue.charge(0, 1, 3000.0);
   /* 3000 bytes / 1 byte/us = 3 ms */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 3e-3);
   expect_served_at(&queue, 3 * MS_NS);
@@ -56,7 +56,7 @@ TEST(ThrottleQueue, SessionWaitsForItsBytesAtTheLimit) {
 TEST(ThrottleQueue, SessionsOfEqualChargesAreServedOneAfterTheOther) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (uint64_t id = 1; id <= 10; ++id) {
-    queue.charge(0, id, ACCOUNT, 1000.0);
+    queue.charge(0, id, 1000.0);
   }
   /* 1000 bytes / 1 byte/us = 1 ms for each session */
   for (int64_t ms = 1; ms <= 10; ++ms) {
@@ -72,8 +72,8 @@ TEST(ThrottleQueue, SessionsOfEqualChargesAreServedOneAfterTheOther) {
 TEST(ThrottleQueue, RemainingTimeIsAnUpperBound) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   EXPECT_EQ(queue.remaining_s(1), 0.0);
-  queue.charge(0, 1, ACCOUNT, 1e6);
-  queue.charge(0, 2, ACCOUNT, 1000.0);
+  queue.charge(0, 1, 1e6);
+  queue.charge(0, 2, 1000.0);
   /* Each of the two sessions counts with the tag and the bytes of session 2:
   2 * (1000 + 1000) bytes / 1 byte/us = 4 ms. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(2), 4e-3);
@@ -83,13 +83,13 @@ TEST(ThrottleQueue, RemainingTimeIsAnUpperBound) {
 
 TEST(ThrottleQueue, SessionWithMostBytesWaitsLongest) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 4e6);
+  queue.charge(0, 1, 4e6);
   /* Session 2 is charged 400 bytes, and again as soon as they are served. */
   int64_t now_ns = 0;
   int64_t longest_ns = 0;
   double bytes = 0.0;
   while (now_ns < SECOND_NS) {
-    queue.charge(now_ns, 2, ACCOUNT, 400.0);
+    queue.charge(now_ns, 2, 400.0);
     const int64_t begin_ns = now_ns;
     while (queue.is_waiting(2)) {
       now_ns += MS_NS / 10;
@@ -117,7 +117,7 @@ TEST(ThrottleQueue, EachSessionGetsTheSameRate) {
       if (!queue.is_waiting(i)) {
         served_bytes[i] += charge_bytes[i];
         charge_bytes[i] = 100.0 * static_cast<double>(1 << i);
-        queue.charge(now_ns, i, ACCOUNT, charge_bytes[i]);
+        queue.charge(now_ns, i, charge_bytes[i]);
       }
     }
   }
@@ -130,8 +130,8 @@ TEST(ThrottleQueue, EachSessionGetsTheSameRate) {
 
 TEST(ThrottleQueue, ReturnsEachServedSessionOnce) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 5000.0);
-  queue.charge(0, 2, ACCOUNT, 1000.0);
+  queue.charge(0, 1, 5000.0);
+  queue.charge(0, 2, 1000.0);
   EXPECT_TRUE(queue.take_served().empty());
   /* Session 2 comes first, as its piece is smaller than the 4,096 bytes of
   session 1: 1000 bytes / 1 byte/us = 1 ms. */
@@ -146,22 +146,22 @@ TEST(ThrottleQueue, ReturnsEachServedSessionOnce) {
 TEST(ThrottleQueue, UnusedTimeIsNotSaved) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.advance(SECOND_NS);
-  queue.charge(SECOND_NS, 1, ACCOUNT, 2000.0);
+  queue.charge(SECOND_NS, 1, 2000.0);
   /* 2000 bytes / 1 byte/us = 2 ms, although no session was charged for 1 s. */
   EXPECT_DOUBLE_EQ(queue.remaining_s(1), 2e-3);
 }
 
 TEST(ThrottleQueue, SessionWaitsForSumOfItsCharges) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 2000.0);
-  queue.charge(1 * MS_NS, 1, ACCOUNT, 3000.0);
+  queue.charge(0, 1, 2000.0);
+  queue.charge(1 * MS_NS, 1, 3000.0);
   /* (2000 + 3000) bytes / 1 byte/us = 5 ms after the first charge */
   expect_served_at(&queue, 5 * MS_NS);
 }
 
 TEST(ThrottleQueue, HigherLimitEndsDelayEarlier) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 4000.0);
+  queue.charge(0, 1, 4000.0);
   /* 1000 bytes / 1 byte/us + 3000 bytes / 3 bytes/us = 2 ms */
   queue.set_rate(1 * MS_NS, 3e6);
   expect_served_at(&queue, 2 * MS_NS);
@@ -169,24 +169,24 @@ TEST(ThrottleQueue, HigherLimitEndsDelayEarlier) {
 
 TEST(ThrottleQueue, NoSessionWaitsWithoutALimit) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 1e9);
-  queue.charge(0, 2, ACCOUNT, 1e9);
+  queue.charge(0, 1, 1e9);
+  queue.charge(0, 2, 1e9);
   queue.set_rate(0, THROTTLE_UNLIMITED);
   EXPECT_FALSE(queue.is_waiting(1));
   EXPECT_FALSE(queue.is_waiting(2));
-  queue.charge(0, 1, ACCOUNT, 1e9);
+  queue.charge(0, 1, 1e9);
   EXPECT_FALSE(queue.is_waiting(1));
   /* With a limit again, the bytes of before do not count: 1000 bytes / 1
   byte/us = 1 ms. */
   queue.set_rate(SECOND_NS, 1e6);
-  queue.charge(SECOND_NS, 3, ACCOUNT, 1000.0);
+  queue.charge(SECOND_NS, 3, 1000.0);
   EXPECT_DOUBLE_EQ(queue.remaining_s(3), 1e-3);
 }
 
 TEST(ThrottleQueue, LimitOfZeroServesNoSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   queue.set_rate(0, 0.0);
-  queue.charge(0, 1, ACCOUNT, 1.0);
+  queue.charge(0, 1, 1.0);
   queue.advance(1000 * SECOND_NS);
   /* 1 byte / 0 bytes/s is infinite. */
   EXPECT_GT(queue.remaining_s(1), 1e9);
@@ -194,8 +194,8 @@ TEST(ThrottleQueue, LimitOfZeroServesNoSession) {
 
 TEST(ThrottleQueue, ForgivenBytesDelayNoOtherSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 1e6);
-  queue.charge(0, 2, ACCOUNT, 2000.0);
+  queue.charge(0, 1, 1e6);
+  queue.charge(0, 2, 2000.0);
   EXPECT_EQ(queue.bytes_of(1), 1e6);
   queue.forgive(1);
   EXPECT_FALSE(queue.is_waiting(1));
@@ -208,7 +208,7 @@ TEST(ThrottleQueue, ForgivenBytesDelayNoOtherSession) {
 
 TEST(ThrottleQueue, DeadlineLastsUntilTheSessionIsServed) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 1000.0);
+  queue.charge(0, 1, 1000.0);
   queue.set_deadline(1, 7 * MS_NS);
   EXPECT_EQ(queue.deadline_ns(1), 7 * MS_NS);
   queue.advance(1 * MS_NS);
@@ -219,16 +219,15 @@ TEST(ThrottleQueue, DeadlineLastsUntilTheSessionIsServed) {
 
 TEST(ThrottleQueue, NewSessionWaitsForTheBytesOfAnEndedOneOfItsAccount) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 10e3);
-  queue.charge(0, 2, OTHER_ACCOUNT, 10e3);
-  queue.end(1, 3);
-  queue.end(2, 3);
+  queue.charge(0, 1, 10e3);
+  queue.charge(0, 2, 10e3);
+  queue.end(ACCOUNT, 1, 3);
+  queue.end(OTHER_ACCOUNT, 2, 3);
   EXPECT_FALSE(queue.is_waiting(1));
   /* The first piece of each of the two, 4,096 bytes: 8,192 us. */
   queue.advance(9 * MS_NS);
   queue.succeed(ACCOUNT, 3);
   EXPECT_EQ(queue.bytes_of(3), 10e3 - 4096.0);
-  EXPECT_EQ(queue.account_of(3, 0), ACCOUNT);
   queue.succeed(ACCOUNT, 4);
   EXPECT_FALSE(queue.is_waiting(4));
   /* Two sessions with 5,904 bytes each: 11,808 us. */
@@ -239,8 +238,8 @@ TEST(ThrottleQueue, NewSessionWaitsForTheBytesOfAnEndedOneOfItsAccount) {
 TEST(ThrottleQueue, OnlyASessionThatBeganLaterTakesThePlaceOfAnEndedOne) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (const uint64_t next_id : {uint64_t{6}, MAX_ID}) {
-    queue.charge(0, 1, ACCOUNT, 10e3);
-    queue.end(1, next_id);
+    queue.charge(0, 1, 10e3);
+    queue.end(ACCOUNT, 1, next_id);
     queue.succeed(ACCOUNT, next_id - 1);
     EXPECT_FALSE(queue.is_waiting(next_id - 1));
     /* After the maximum of 32 bits ids begin again. */
@@ -253,12 +252,12 @@ TEST(ThrottleQueue, OnlyASessionThatBeganLaterTakesThePlaceOfAnEndedOne) {
 TEST(ThrottleQueue, EndedSessionsOfAnAccountHaveOnePlace) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (uint64_t id = 1; id <= 100; ++id) {
-    queue.charge(0, id, ACCOUNT, 1e6);
-    queue.end(id, id + 1);
+    queue.charge(0, id, 1e6);
+    queue.end(ACCOUNT, id, id + 1);
   }
   /* Session 200 has one of two places: its 10,000 bytes are served with at most
   10,000 + 4096 of the others. 24,096 bytes / 1 byte/us = 25 ms */
-  queue.charge(0, 200, OTHER_ACCOUNT, 10e3);
+  queue.charge(0, 200, 10e3);
   queue.advance(25 * MS_NS);
   EXPECT_FALSE(queue.is_waiting(200));
 }
@@ -266,18 +265,16 @@ TEST(ThrottleQueue, EndedSessionsOfAnAccountHaveOnePlace) {
 TEST(ThrottleQueue, NewSessionsShareTheBytesOfEndedOnes) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   /* (10,000 + 20,000 + 60,000) / 3 = 30,000 bytes */
-  queue.charge(0, 1, ACCOUNT, 10e3);
-  queue.charge(0, 2, ACCOUNT, 20e3);
-  queue.charge(0, 3, ACCOUNT, 60e3);
+  queue.charge(0, 1, 10e3);
+  queue.charge(0, 2, 20e3);
+  queue.charge(0, 3, 60e3);
   for (const uint64_t id : {1, 2, 3}) {
     queue.set_deadline(id, static_cast<int64_t>(id) * SECOND_NS);
-    queue.end(id, 4);
+    queue.end(ACCOUNT, id, 4);
   }
   for (const uint64_t id : {4, 5, 6}) {
     queue.succeed(ACCOUNT, id);
     EXPECT_EQ(queue.bytes_of(id), 30e3);
-    EXPECT_EQ(queue.deadline_ns(id), 3 * SECOND_NS);
-    EXPECT_EQ(queue.account_of(id, 0), ACCOUNT);
   }
   queue.succeed(ACCOUNT, 7);
   EXPECT_FALSE(queue.is_waiting(7));
@@ -292,17 +289,17 @@ TEST(ThrottleQueue, NewSessionsShareTheBytesOfEndedOnes) {
 TEST(ThrottleQueue, FewBytesOfEndedSessionsAreLeftToOneSession) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (const uint64_t id : {1, 2}) {
-    queue.charge(0, id, ACCOUNT, 100.0);
-    queue.end(id, 3);
+    queue.charge(0, id, 100.0);
+    queue.end(ACCOUNT, id, 3);
   }
   queue.succeed(ACCOUNT, 3);
   EXPECT_EQ(queue.bytes_of(3), 100.0);
   queue.succeed(ACCOUNT, 4);
   EXPECT_EQ(queue.bytes_of(4), 100.0);
-  queue.charge(0, 5, ACCOUNT, 100.0);
-  queue.end(5, 8);
-  queue.charge(0, 6, ACCOUNT, 20.0);
-  queue.end(6, 8);
+  queue.charge(0, 5, 100.0);
+  queue.end(ACCOUNT, 5, 8);
+  queue.charge(0, 6, 20.0);
+  queue.end(ACCOUNT, 6, 8);
   /* Piece 100 bytes, rest 20: the mean, 60, is more than the rest. */
   queue.succeed(ACCOUNT, 8);
   EXPECT_EQ(queue.bytes_of(8), 120.0);
@@ -313,12 +310,12 @@ TEST(ThrottleQueue, FewBytesOfEndedSessionsAreLeftToOneSession) {
 TEST(ThrottleQueue, PlaceOfEndedSessionsIsForgottenAtTheLastDeadline) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   for (const uint64_t id : {1, 2, 3}) {
-    queue.charge(0, id, ACCOUNT, 1e6);
+    queue.charge(0, id, 1e6);
     queue.set_deadline(id, 10 * MS_NS);
   }
-  queue.end(1, 4);
+  queue.end(ACCOUNT, 1, 4);
   queue.set_deadline(2, 20 * MS_NS);
-  queue.end(2, 4);
+  queue.end(ACCOUNT, 2, 4);
   queue.expire(10 * MS_NS);
   queue.succeed(ACCOUNT, 4);
   EXPECT_TRUE(queue.is_waiting(4));
@@ -329,25 +326,44 @@ TEST(ThrottleQueue, PlaceOfEndedSessionsIsForgottenAtTheLastDeadline) {
   EXPECT_TRUE(queue.is_waiting(3));
 }
 
+TEST(ThrottleQueue, NewSessionWithBytesOfItsOwnWaitsForThoseOfEndedOnesToo) {
+  Throttle_queue queue = queue_of_one_byte_per_us();
+  queue.charge(0, 5, 4000.0);
+  queue.charge(0, 6, 4000.0);
+  for (const uint64_t id : {1, 2}) {
+    queue.charge(0, id, 10e3);
+    queue.end(ACCOUNT, id, 5);
+  }
+  for (const uint64_t id : {5, 6}) {
+    queue.succeed(ACCOUNT, id);
+    EXPECT_EQ(queue.bytes_of(id), 14e3);
+  }
+  /* 28,000 bytes / 1 byte/us */
+  queue.advance(28 * MS_NS - 1000);
+  EXPECT_TRUE(queue.is_waiting(5) || queue.is_waiting(6));
+  queue.advance(28 * MS_NS + 1);
+  EXPECT_FALSE(queue.is_waiting(5) || queue.is_waiting(6));
+}
+
 TEST(ThrottleQueue, ServedSessionHasNoSuccessor) {
   Throttle_queue queue = queue_of_one_byte_per_us();
-  queue.charge(0, 1, ACCOUNT, 100.0);
+  queue.charge(0, 1, 100.0);
   queue.advance(1 * MS_NS);
-  queue.end(1, 10);
+  queue.end(ACCOUNT, 1, 10);
   queue.succeed(ACCOUNT, 11);
   EXPECT_FALSE(queue.is_waiting(11));
   /* Its place is served before the next one ends. */
-  queue.charge(1 * MS_NS, 2, ACCOUNT, 100.0);
-  queue.end(2, 10);
+  queue.charge(1 * MS_NS, 2, 100.0);
+  queue.end(ACCOUNT, 2, 10);
   queue.advance(2 * MS_NS);
   queue.succeed(ACCOUNT, 11);
   EXPECT_FALSE(queue.is_waiting(11));
-  queue.charge(2 * MS_NS, 3, ACCOUNT, 100.0);
-  queue.end(3, 10);
+  queue.charge(2 * MS_NS, 3, 100.0);
+  queue.end(ACCOUNT, 3, 10);
   queue.succeed(ACCOUNT, 11);
   EXPECT_EQ(queue.bytes_of(11), 100.0);
-  queue.charge(2 * MS_NS, 4, ACCOUNT, 100.0);
-  queue.end(4, 10);
+  queue.charge(2 * MS_NS, 4, 100.0);
+  queue.end(ACCOUNT, 4, 10);
   queue.set_rate(2 * MS_NS, THROTTLE_UNLIMITED);
   queue.succeed(ACCOUNT, 12);
   EXPECT_FALSE(queue.is_waiting(12));
@@ -356,8 +372,8 @@ TEST(ThrottleQueue, ServedSessionHasNoSuccessor) {
 TEST(ThrottleQueue, TimeBeforeTheLastCallCountsAsThatOfTheLastCall) {
   Throttle_queue queue = queue_of_one_byte_per_us();
   /* The charge at 8 ms counts as one at 10 ms. */
-  queue.charge(10 * MS_NS, 1, ACCOUNT, 5000.0);
-  queue.charge(8 * MS_NS, 2, ACCOUNT, 1000.0);
+  queue.charge(10 * MS_NS, 1, 5000.0);
+  queue.charge(8 * MS_NS, 2, 1000.0);
   queue.advance(9 * MS_NS);
   EXPECT_TRUE(queue.is_waiting(2));
   /* 10 ms + (5000 + 1000) bytes / 1 byte/us = 16 ms */

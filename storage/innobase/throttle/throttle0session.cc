@@ -40,6 +40,7 @@ do page splits and rollbacks. */
 #include "sql/protocol_classic.h"
 #include "sql/rpl_group_replication.h"
 #include "sql/sql_class.h"
+#include "sql/table.h"
 #include "srv0conc.h"
 #include "throttle/hook.h"
 #include "throttle/policy/throttle0queue.h"
@@ -111,6 +112,10 @@ struct Thread_redo {
   thread of a thread pool executes statements of several sessions. */
   uint64_t session{THROTTLE_NO_ID};
 
+  /** Identifies the account that this session had when the thread met it. All
+  events have one account. */
+  size_t account{0};
+
   /** The last session that had its first statement here. That can take the
   place of a session that has ended. */
   uint64_t successor{THROTTLE_NO_ID};
@@ -134,11 +139,15 @@ struct Shared_queue {
   void wake(int64_t now);
 
   /** Charge a session. The caller holds the mutex.
-  @param[in]  now      the current time: nanoseconds
-  @param[in]  id       the session
-  @param[in]  account  identifies its account
-  @param[in]  bytes    bytes of redo; 0 lets time pass only */
-  void charge(int64_t now, uint64_t id, size_t account, uint64_t bytes);
+  @param[in]  now    the current time: nanoseconds
+  @param[in]  id     the session
+  @param[in]  bytes  bytes of redo; 0 lets time pass only */
+  void charge(int64_t now, uint64_t id, uint64_t bytes);
+
+  /** A session has more bytes to wait for. The caller holds the mutex.
+  @param[in]  now  the current time: nanoseconds
+  @param[in]  id   the session */
+  void set_deadline(int64_t now, uint64_t id);
 
   /** A session stops to wait, or waits for something else. If it was the
   leader, another session takes over. The caller holds the mutex.
@@ -257,25 +266,18 @@ uint64_t take_uncharged() {
              : bytes;
 }
 
-/** @return the id that the next new session will have */
-uint64_t next_session() {
-  return Global_THD_manager::get_instance()->get_thread_id();
-}
-
-void Shared_queue::charge(int64_t now, uint64_t id, size_t account,
-                          uint64_t bytes) {
+void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
   queue.set_rate(now, limit_at(now));
-  if (queue.account_of(id, account) != account) {
-    /* COM_CHANGE_USER */
-    queue.end(id, next_session());
-  }
   if (bytes != 0) {
     s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    queue.charge(now, id, account, static_cast<double>(bytes));
-    queue.set_deadline(id,
-                       now + throttle_max_wait_ns(ahead_flushing_max_delay_us,
-                                                  queue.bytes_of(id)));
+    queue.charge(now, id, static_cast<double>(bytes));
+    set_deadline(now, id);
   }
+}
+
+void Shared_queue::set_deadline(int64_t now, uint64_t id) {
+  queue.set_deadline(id, now + throttle_max_wait_ns(ahead_flushing_max_delay_us,
+                                                    queue.bytes_of(id)));
 }
 
 void Shared_queue::leave(const mysql_cond_t *self) {
@@ -292,39 +294,39 @@ void Shared_queue::leave(const mysql_cond_t *self) {
   }
 }
 
-/** The thread works for a session from now on. What it has generated since the
-last session's statement ended is charged to nobody: the commits of other
-sessions (group commit).
-@param[in]  id  the session */
-void switch_session(uint64_t id) {
-  const uint64_t last = std::exchange(t_redo.session, id);
-  if (last != id && last != THROTTLE_NO_ID) {
-    t_redo.charged = t_redo.generated;
-  }
-}
-
-/** @return identifies the account of the session; that of its definer for an
-event, which has its context only while it executes */
+/** @return identifies the account of the session */
 size_t account_of(const THD *thd) {
-  const Security_context &context =
-      thd->system_thread == SYSTEM_THREAD_EVENT_WORKER
-          ? *thd->security_context()
-          : thd->m_main_security_ctx;
+  const Security_context &context = thd->m_main_security_ctx;
   std::string name{to_string_view(context.priv_user())};
   name.push_back('\0');
   name.append(to_string_view(context.priv_host()));
   return std::hash<std::string>{}(name);
 }
 
-/** A new session may take the place of one of its account that has ended.
-@param[in]  thd  the session
+/** The thread works for a session from now on. What it has generated since the
+last session's statement ended is charged to nobody: the commits of other
+sessions (group commit).
+@param[in]  thd  the session */
+void switch_session(const THD *thd) {
+  const uint64_t last = std::exchange(t_redo.session, thd->thread_id());
+  if (last == t_redo.session) {
+    return;
+  }
+  t_redo.account = account_of(thd);
+  if (last != THROTTLE_NO_ID) {
+    t_redo.charged = t_redo.generated;
+  }
+}
+
+/** The session is new: it may have to wait for the bytes of an ended one.
+@param[in]  id  the session
 @return whether it has bytes to wait for */
-bool succeed_ended_session(const THD *thd) {
-  const size_t account = account_of(thd);
+bool succeed_ended_session(uint64_t id) {
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.queue.succeed(account, thd->thread_id());
-  const bool is_waiting = shared.queue.is_waiting(thd->thread_id());
+  shared.queue.succeed(t_redo.account, id);
+  shared.set_deadline(now_ns(), id);
+  const bool is_waiting = shared.queue.is_waiting(id);
   mysql_mutex_unlock(&shared.mutex);
   return is_waiting;
 }
@@ -340,6 +342,21 @@ bool has_row_locks_waited_for(const trx_t *trx) {
       });
   lock_wait_mutex_exit();
   return is_waited_for;
+}
+
+/** @param[in]  thd     the session of this thread
+@param[in]  locker  its transaction, if that has locked rows; else nullptr
+@return whether another session waits for it: for a row lock, a metadata lock,
+or the use of a table to end (FLUSH TABLES) */
+bool is_waited_for(const THD *thd, const trx_t *locker) {
+  for (const TABLE *table = thd->open_tables; table != nullptr;
+       table = table->next) {
+    if (table->s->has_old_version()) {
+      return true;
+    }
+  }
+  return thd->mdl_context.has_locks_waited_for() ||
+         (locker != nullptr && has_row_locks_waited_for(locker));
 }
 
 /** @return whether the session has lost its client; false for a session without
@@ -399,15 +416,12 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
       /* Both lock mutexes that come before this one. */
       mysql_mutex_unlock(&shared.mutex);
       const bool is_gone = is_client_gone(thd);
-      const bool is_waited_for =
-          now >= locked_end &&
-          (thd->mdl_context.has_locks_waited_for() ||
-           (locker != nullptr && has_row_locks_waited_for(locker)));
+      const bool is_end = now >= locked_end && is_waited_for(thd, locker);
       mysql_mutex_lock(&shared.mutex);
       if (is_gone) {
         thd->killed = THD::KILL_CONNECTION;
       }
-      if (is_waited_for) {
+      if (is_end) {
         break;
       }
       continue;
@@ -434,13 +448,12 @@ until its charges are served. Count the delay.
 @param[in]  locker  its transaction, if that has locked rows; else nullptr */
 void charge_and_delay(THD *thd, trx_t *locker) {
   const uint64_t id = thd->thread_id();
-  const size_t account = account_of(thd);
   const uint64_t bytes = take_uncharged();
   t_redo.checked = t_redo.generated;
   const int64_t start = now_ns();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.charge(start, id, account, bytes);
+  shared.charge(start, id, bytes);
   const double remaining_s = shared.queue.remaining_s(id);
   mysql_mutex_unlock(&shared.mutex);
   if (1e9 * remaining_s < THROTTLE_GROUP_NS) {
@@ -503,17 +516,17 @@ void throttle_session_ended(const THD *thd) {
     return;
   }
   const uint64_t id = thd->thread_id();
-  switch_session(id);
+  switch_session(thd);
   t_redo.session = THROTTLE_NO_ID;
   if (!is_limited()) {
     return;
   }
   const uint64_t bytes = take_uncharged();
-  const size_t account = account_of(thd);
+  const uint64_t next = Global_THD_manager::get_instance()->get_thread_id();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.charge(now_ns(), id, shared.queue.account_of(id, account), bytes);
-  shared.queue.end(id, next_session());
+  shared.charge(now_ns(), id, bytes);
+  shared.queue.end(t_redo.account, id, next);
   mysql_mutex_unlock(&shared.mutex);
 }
 
@@ -535,9 +548,9 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
     return;
   }
   const uint64_t id = thd->thread_id();
-  switch_session(id);
+  switch_session(thd);
   const bool has_bytes =
-      std::exchange(t_redo.successor, id) != id && succeed_ended_session(thd);
+      std::exchange(t_redo.successor, id) != id && succeed_ended_session(id);
   /* A transaction without changes can have locked rows. A table can be opened
   again in the middle of a statement. */
   if (trx->undo_no != 0 || trx->lock.n_rec_locks != 0 ||
@@ -557,12 +570,11 @@ void throttle_statement_ended(const THD *thd) {
     return;
   }
   const uint64_t id = thd->thread_id();
-  switch_session(id);
+  switch_session(thd);
   const uint64_t bytes = take_uncharged();
-  const size_t account = account_of(thd);
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
-  shared.charge(now_ns(), id, account, bytes);
+  shared.charge(now_ns(), id, bytes);
   mysql_mutex_unlock(&shared.mutex);
 }
 

@@ -131,20 +131,13 @@ class Throttle_queue {
   }
 
   /** Charge a session.
-  @param[in]  now_ns   the current time
-  @param[in]  id       the session
-  @param[in]  account  identifies its account
-  @param[in]  bytes    bytes of redo */
-  void charge(int64_t now_ns, uint64_t id, size_t account, double bytes) {
+  @param[in]  now_ns  the current time
+  @param[in]  id      the session
+  @param[in]  bytes   bytes of redo */
+  void charge(int64_t now_ns, uint64_t id, double bytes) {
     advance(now_ns);
-    const auto [session, is_new] = m_sessions.try_emplace(id);
-    session->second.rest += bytes;
     m_bytes += bytes;
-    if (is_new) {
-      session->second.account = account;
-      /* Unused time is not saved. */
-      next_piece(session, m_tag);
-    }
+    add(id, bytes);
     advance(now_ns);
   }
 
@@ -215,47 +208,32 @@ class Throttle_queue {
   /** Forgive a session its bytes.
   @param[in]  id  the session */
   void forgive(uint64_t id) {
-    const auto it = m_sessions.find(id);
-    if (it != m_sessions.end()) {
-      m_bytes -= it->second.piece + it->second.rest;
-      m_order.erase({it->second.tag, id});
-      m_sessions.erase(it);
-    }
-  }
-
-  /** @param[in]  id         a session
-  @param[in]  otherwise  what to return if it has nothing to wait for
-  @return identifies the account for which it has bytes to wait for */
-  size_t account_of(uint64_t id, size_t otherwise) const {
     const auto session = m_sessions.find(id);
-    return session == m_sessions.end() ? otherwise : session->second.account;
+    if (session != m_sessions.end()) {
+      m_bytes -= remove(session);
+    }
   }
 
   /** A session ends. If it has bytes to wait for, a later session of its
   account waits for a part of them, so that clients that connect for each
   statement are delayed like others. All ended sessions of an account have one
   place in the queue: else they would slow down all other sessions.
+  @param[in]  account  identifies the account
   @param[in]  id       the session
   @param[in]  next_id  the id that the next new session will have */
-  void end(uint64_t id, uint64_t next_id) {
-    const auto it = m_sessions.find(id);
-    if (it == m_sessions.end()) {
+  void end(size_t account, uint64_t id, uint64_t next_id) {
+    const auto session = m_sessions.find(id);
+    if (session == m_sessions.end()) {
       return;
     }
-    Session &session = it->second;
-    Ended &ended = m_ended[session.account];
-    if (const auto place = m_sessions.find(ended.place);
-        place != m_sessions.end()) {
-      place->second.rest += session.piece + session.rest;
-      place->second.deadline_ns =
-          std::max(place->second.deadline_ns, session.deadline_ns);
-      m_order.erase({session.tag, id});
-      m_sessions.erase(it);
-    } else {
+    const int64_t deadline = session->second.deadline_ns;
+    Ended &ended = m_ended[account];
+    if (!is_waiting(ended.place)) {
       ended = {.place = ++m_last_place, .next_id = next_id};
-      rename(it, ended.place);
     }
     ++ended.n;
+    add(ended.place, remove(session));
+    set_deadline(ended.place, std::max(deadline_ns(ended.place), deadline));
   }
 
   /** Forget the places of ended sessions that have waited, or whose deadline
@@ -277,30 +255,22 @@ class Throttle_queue {
   @param[in]  id       the session */
   void succeed(size_t account, uint64_t id) {
     const auto ended = m_ended.find(account);
-    if (is_waiting(id) || ended == m_ended.end() ||
+    if (ended == m_ended.end() || !is_waiting(ended->second.place) ||
         static_cast<int32_t>(id - ended->second.next_id) < 0) {
       return;
     }
     const auto place = m_sessions.find(ended->second.place);
-    if (place == m_sessions.end()) {
-      return;
-    }
-    const double bytes = (place->second.piece + place->second.rest) /
-                         static_cast<double>(ended->second.n);
-    if (ended->second.n == 1 || place->second.rest < bytes) {
-      rename(place, id);
+    double &rest = place->second.rest;
+    double bytes =
+        bytes_of(place->first) / static_cast<double>(ended->second.n);
+    if (ended->second.n == 1 || rest < bytes) {
+      bytes = remove(place);
       m_ended.erase(ended);
-      return;
+    } else {
+      rest -= bytes;
+      --ended->second.n;
     }
-    place->second.rest -= bytes;
-    --ended->second.n;
-    const auto session =
-        m_sessions
-            .emplace(id, Session{.rest = bytes,
-                                 .deadline_ns = place->second.deadline_ns,
-                                 .account = account})
-            .first;
-    next_piece(session, m_tag);
+    add(id, bytes);
   }
 
   /** @param[in]  id  a session
@@ -324,13 +294,12 @@ class Throttle_queue {
 
  private:
   /** A session in the queue: tag and bytes of its next piece, bytes after it,
-  when it need not wait any more, and its account. */
+  and when it need not wait any more. */
   struct Session {
     double tag{0.0};
     double piece{0.0};
     double rest{0.0};
     int64_t deadline_ns{0};
-    size_t account{0};
   };
   using Sessions = std::unordered_map<uint64_t, Session>;
 
@@ -344,15 +313,24 @@ class Throttle_queue {
     uint64_t next_id{0};
   };
 
-  /** Another session takes the place of a session.
-  @param[in]  session  the session
-  @param[in]  id       the other one; it is not in the queue */
-  void rename(Sessions::iterator session, uint64_t id) {
-    auto place = m_sessions.extract(session);
-    m_order.erase({place.mapped().tag, place.key()});
-    m_order.emplace(place.mapped().tag, id);
-    place.key() = id;
-    m_sessions.insert(std::move(place));
+  /** @param[in]  id     a session
+  @param[in]  bytes  bytes that it has to wait for, too */
+  void add(uint64_t id, double bytes) {
+    const auto [session, is_new] = m_sessions.try_emplace(id);
+    session->second.rest += bytes;
+    if (is_new) {
+      /* Unused time is not saved. */
+      next_piece(session, m_tag);
+    }
+  }
+
+  /** @param[in]  session  a session, to be taken out
+  @return bytes that it had to wait for */
+  double remove(Sessions::iterator session) {
+    const double bytes = session->second.piece + session->second.rest;
+    m_order.erase({session->second.tag, session->first});
+    m_sessions.erase(session);
+    return bytes;
   }
 
   /** The next bytes of a session become a piece.
