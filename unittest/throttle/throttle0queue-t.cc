@@ -13,6 +13,7 @@ Free Software Foundation. See the file LICENSE.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <random>
 #include <vector>
 
 namespace spw {
@@ -343,6 +344,37 @@ TEST(ThrottleQueue, NewSessionWithBytesOfItsOwnWaitsForThoseOfEndedOnesToo) {
   EXPECT_TRUE(queue.is_waiting(5) || queue.is_waiting(6));
   queue.advance(28 * MS_NS + 1);
   EXPECT_FALSE(queue.is_waiting(5) || queue.is_waiting(6));
+}
+
+/* Nothing is served meanwhile. Then the last session is served when the bytes
+of all are. */
+TEST(ThrottleQueue, NoBytesAreLostWhereSessionsEndAndBegin) {
+  std::mt19937_64 random{1};
+  for (unsigned run = 0; run < 100; ++run) {
+    Throttle_queue queue;
+    queue.set_rate(0, 0.0);
+    double bytes = 0.0;
+    uint64_t next_id = 2;
+    for (unsigned step = 0; step < 300; ++step) {
+      const size_t account = random() % 3;
+      const uint64_t id = 2 + random() % next_id;
+      switch (random() % 3) {
+        case 0:
+          bytes += 1000.0;
+          queue.charge(0, id, 1000.0);
+          break;
+        case 1:
+          queue.end(account, id, next_id);
+          break;
+        default:
+          queue.succeed(account, ++next_id);
+      }
+    }
+    queue.charge(0, 1, 1e6);
+    /* 1 byte/us */
+    queue.set_rate(0, 1e6);
+    expect_served_at(&queue, static_cast<int64_t>(1000.0 * (bytes + 1e6) + 1));
+  }
 }
 
 TEST(ThrottleQueue, ServedSessionHasNoSuccessor) {
