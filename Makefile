@@ -1,7 +1,7 @@
 # Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
-.PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench guest-tests upstream-tests \
-        ablation install dist patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
+.PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench test-package guest-tests upstream-tests \
+        ablation install package image dist patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
 help: ## this list
@@ -48,6 +48,10 @@ test-bench: server stock ## all of the benchmarks' tests on servers
 test-asan: asan stock ## our suites and the server tests of pages on the build with AddressSanitizer
 	@tools/runtests.py asan
 
+test-package: PACKAGES = build package debootstrap
+test-package: as-root deploy stock ## the packages in fresh roots of Debian 12 and 13, half an hour; needs root; not in CI
+	@tools/runtests.py package
+
 guest-tests: PACKAGES = build debootstrap
 guest-tests: as-root server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU; needs root; not in CI
 	@tests/guest/guest.py
@@ -89,6 +93,13 @@ as-root:
 
 install: deploy ## install the deploy build; DESTDIR= and PREFIX= say where
 	@DESTDIR="$(DESTDIR)" cmake --install build/fork/deploy $(if $(PREFIX),--prefix "$(PREFIX)")
+
+package: PACKAGES = build package
+package: deploy ## pack the deploy build: a tarball and Debian packages in build/package/; PACKAGE_OPTIONS= are package.py's
+	@tools/package.py $(PACKAGE_OPTIONS)
+
+image: package ## build the container image with podman or buildah
+	@packaging/container/build
 
 dist: ## pack the complete source of a release, with the base: build/dist/; DIST_OPTIONS= are dist.py's
 	@tools/dist.py $(DIST_OPTIONS)

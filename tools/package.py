@@ -3,8 +3,8 @@
 
     package.py [--build FOLDER] [--output FOLDER] [tarball] [deb]
 
-Nothing is compiled: FOLDER, by default build/fork/deploy, is a complete build. The packages run on the Debian on which it
-was compiled and on newer ones. Libraries that other Debians have in another version are part of the packages. The
+Nothing is compiled: FOLDER, by default build/fork/deploy, is a complete build. The packages run on the Debian on which
+it was compiled and on newer ones. Libraries that other Debians have in another version are part of the packages. The
 variables DEBFULLNAME and DEBEMAIL name the maintainer of the Debian packages.
 """
 
@@ -23,7 +23,8 @@ from spillway.common import BUILD, REPO, Failure, locked, main, need_space, say
 
 PACKAGING = REPO / "packaging"
 # All components of the build except its tests.
-COMPONENTS = ("Server", "Client", "SharedLibraries", "Development", "ManPages", "Info", "Readme", "SupportFiles")
+COMPONENTS = ("Server", "Client", "SharedLibraries", "Development", "ManPages", "Info", "Readme", "SupportFiles",
+              "Server_Scripts")
 # The first words of the libraries that the packages contain: Debian 12 and 13 have them in different versions.
 BUNDLED = ("libaio", "libicu", "libprotobuf")
 HOME = "usr/lib/spillway"
@@ -95,7 +96,7 @@ def bundled_needs(path):
 def library_path(name):
     found = re.search(rf"^\s*{re.escape(name)} \(.*x86-64.*\) => (\S+)$", run("/sbin/ldconfig", "-p"), re.MULTILINE)
     if not found:
-        raise Failure(f"the library {name}, which the build needs, is not on this machine: package on the one that built")
+        raise Failure(f"the build needs the library {name}, which is not on this machine: pack where it was built")
     return Path(found.group(1)).resolve()
 
 
@@ -247,8 +248,9 @@ def build_deb(name, root, work, output, level):
 def make_debs(tree, work, output, level):
     server, client = work / "server", work / "client"
     fill_roots(tree, server, client)
-    set_library_path(server, {"usr/sbin": f"/{HOME}/lib/private", "usr/bin": f"/{HOME}/lib/private",
-                              f"{HOME}/lib/plugin": "$ORIGIN/../private", f"{HOME}/lib/private": "$ORIGIN"})  # fmt: skip
+    private = f"/{HOME}/lib/private"
+    set_library_path(server, {"usr/sbin": private, "usr/bin": private, private[1:]: "$ORIGIN",
+                              f"{HOME}/lib/plugin": "$ORIGIN/../private"})  # fmt: skip
     set_library_path(client, {})
     return [build_deb(f"spillway-{root.name}", root, work, output, level) for root in (server, client)]
 

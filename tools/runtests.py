@@ -10,6 +10,8 @@
     runtests.py debug    our mtr suites, upstream's tests and the server tests of torn pages, on the debug build, which
                          has to be there
     runtests.py bench    all tests of the benchmarks on servers
+    runtests.py package  the packages of the deploy build, or of SPILLWAY_PACKAGE_BUILD=, in fresh roots of Debian; as
+                         root, with Debian's packages from the network
     runtests.py asan     our mtr suites and the server tests of torn pages, on the build with AddressSanitizer, which
                          has to be there
 
@@ -76,8 +78,8 @@ BENCH_TESTS = [
 
 
 # The variables that are kept from the environment. Another one could make a tool test something else, or nothing.
-KEPT = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LC_\w+|TMPDIR|XDG_\w+|SPILLWAY_(UPSTREAM|PACKAGES)"
-                  r"|CCACHE_(DIR|MAXSIZE)|(\w+_proxy|\w+_PROXY)|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|SUDO_\w+"
+KEPT = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LC_\w+|TMPDIR|XDG_\w+"
+                  r"|SPILLWAY_(UPSTREAM|PACKAGES|PACKAGE_BUILD)|CCACHE_(DIR|MAXSIZE)|(\w+_proxy|\w+_PROXY)|PIP_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE|SUDO_\w+"
                   r"|DEBIAN_FRONTEND|PYENV_\w+")  # fmt: skip
 # Make sets these; dropping them is not reported.
 MAKES_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
@@ -466,7 +468,8 @@ ALL = [
 BENCH = [("benchmarks on servers", python_tests(REPO / "tests/bench"))]
 DEBUG = [*mtr_parts("debug", long=True), ("server tests of pages", page_tests("debug"))]
 ASAN = [*our_mtr_parts("asan"), ("server tests of pages", page_tests("asan"))]
-PARTS = {"check": CHECK, "all": ALL, "debug": DEBUG, "bench": BENCH, "asan": ASAN}
+PACKAGE = [("packages in fresh roots", python_tests(REPO / "tests/package"))]
+PARTS = {"check": CHECK, "all": ALL, "debug": DEBUG, "bench": BENCH, "asan": ASAN, "package": PACKAGE}
 
 
 def run_parts(parts):

@@ -13,10 +13,9 @@ import subprocess
 import unittest
 from pathlib import Path
 
+import package
 from spillway.common import BUILD, DIES_WITH_US, need_space
 from spillway.resources import folder, temporary_folder
-
-import package
 from tests.guest.guest import mirror, run, with_proc
 
 ROOTS = BUILD / "roots"
@@ -111,7 +110,8 @@ class Root:
             if isinstance(each, Path):
                 shutil.copy(each, self.path / "packages")
             names.append(f"/packages/{each.name}" if isinstance(each, Path) else each)
-        return self.run("apt-get", "install", "--yes", "--no-install-recommends", "--allow-downgrades", *names)
+        return self.run("apt-get", "install", "--yes", "--no-install-recommends", "--allow-downgrades",
+                        "--option=Dpkg::Options::=--force-confold", *names)  # fmt: skip
 
     def stand_in_for_systemd(self):
         (self.path / "run/systemd/system").mkdir(parents=True)
@@ -183,8 +183,11 @@ class Unit:
             log = self.root.path / "server.log"
             with open(log, "a") as file:
                 command = self.root.command(*self.lines["ExecStart"].split(), user=self.lines["User"])
+                # A network of its own: the port can be in use on this machine.
+                command = ["unshare", "--net", *command]
+                environment = {"NOTIFY_SOCKET": "/run/notify", "PATH": "/usr/sbin:/usr/bin"}
                 self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd="/",
-                                                env={"NOTIFY_SOCKET": "/run/notify", "PATH": "/usr/sbin:/usr/bin"})  # fmt: skip
+                                                env=environment)  # fmt: skip
             told = ""
             while "READY=1" not in told:
                 with contextlib.suppress(TimeoutError):
