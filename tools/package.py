@@ -189,7 +189,6 @@ def fill_roots(tree, server, client):
     place(server, "etc/mysql/mysql.conf.d")
     place(server, "usr/lib/sysctl.d", deb / "sysctl.conf", mode=0o644)
     (server / "usr/lib/sysctl.d/sysctl.conf").rename(server / "usr/lib/sysctl.d/10-spillway.conf")
-    place(client, "etc/mysql/conf.d", deb / "spillway-client.cnf", mode=0o644)
     for root, package in ((server, "spillway-server"), (client, "spillway-client")):
         documents = root / "usr/share/doc" / package
         place(root, documents.relative_to(root), *sorted((tree / "docs").glob("[A-KM-Z]*")))

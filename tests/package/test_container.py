@@ -53,8 +53,10 @@ class Container(unittest.TestCase):
         self.data = self.root.path / DATA
         for name in (DATA, "docker-entrypoint-initdb.d", "etc/mysql/conf.d", "run/mysqld"):
             for path in (self.root.path / name).iterdir():
-                if path.name != "spillway-client.cnf":
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
         os.chown(self.data, *self.root.account("mysql"))
 
     def write(self, name, text, mode=0o644):
@@ -81,6 +83,8 @@ class Container(unittest.TestCase):
     def ends(self, *arguments, status=1, **options):
         """Start a container that ends by itself; return its output."""
         process, output = self.start(*arguments, **options)
+        if "ready for connections" in output.splitlines()[-1]:
+            self.fail(f"it has not ended:\n{output}")
         self.assertEqual(process.wait(), status, output)
         return output
 
