@@ -87,10 +87,20 @@ def elf_files(tree):
                     yield path
 
 
-def bundled_needs(path):
-    """The libraries of BUNDLED that a program or library needs."""
-    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "--dynamic", path))
-    return [name for name in needed if name.startswith(BUNDLED)]
+def needs(path):
+    """The libraries that a program or library needs itself."""
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "--dynamic", path))
+
+
+def needs_of(paths, private):
+    """The libraries in lib/private that programs and libraries need, directly or by others."""
+    found, new = set(), {name for path in paths for name in needs(path)}
+    while new:
+        name = new.pop()
+        if name not in found and (private / name).exists():
+            found.add(name)
+            new.update(needs(private / name))
+    return found
 
 
 def library_path(name):
@@ -103,25 +113,25 @@ def library_path(name):
 def bundle(tree):
     """Copy the libraries of BUNDLED to lib/private, with their licences."""
     private = tree / "lib/private"
-    wanted = {name for path in elf_files(tree) for name in bundled_needs(path)}
+    wanted = {name for path in elf_files(tree) for name in needs(path)}
     while wanted:
         name = wanted.pop()
-        if (private / name).exists():
+        if not name.startswith(BUNDLED) or (private / name).exists():
             continue
         source = library_path(name)
         private.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, private / name)
-        wanted.update(bundled_needs(source))
+        wanted.update(needs(source))
         owner = run("dpkg-query", "-S", source).partition(":")[0]
         licences = tree / "docs/licenses"
         licences.mkdir(parents=True, exist_ok=True)
         shutil.copy(f"/usr/share/doc/{owner}/copyright", licences / owner)
 
 
-def set_library_path(tree, places):
-    """Tell each program and library that needs lib/private where it is. places: folder to run path."""
+def set_library_path(tree, private, places):
+    """Tell each program and library that needs the folder private where it is. places: folder to run path."""
     for path in elf_files(tree):
-        if bundled_needs(path):
+        if needs_of([path], private):
             folder = str(path.parent.relative_to(tree))
             if folder not in places:
                 raise Failure(f"{folder}/{path.name} needs a library of lib/private, which is not expected there")
@@ -140,8 +150,8 @@ def make_tarball(tree, work, output, level):
     name = f"spillway-{version()}-mysql-{base_version()}-linux-{libc}-{os.uname().machine}"
     top = work / name
     shutil.copytree(tree, top, symlinks=True)
-    set_library_path(top, {"bin": "$ORIGIN/../lib/private", "lib/plugin": "$ORIGIN/../private",
-                           "lib/private": "$ORIGIN"})  # fmt: skip
+    set_library_path(top, top / "lib/private", {"bin": "$ORIGIN/../lib/private", "lib/plugin": "$ORIGIN/../private",
+                                                "lib/private": "$ORIGIN"})  # fmt: skip
     path = output / f"{name}.tar.xz"
     run("tar", "-C", work, "--sort=name", f"--mtime=@{timestamp()}", "--owner=root:0", "--group=root:0",
         "--mode=u+w,go-w", f"--use-compress-program=xz -T2 -{level}", "-cf", path, name)  # fmt: skip
@@ -178,7 +188,11 @@ def fill_roots(tree, server, client):
             compress(page, root / "usr/share/man" / page.parent.name / f"{page.name}.gz")
     for plugin in sorted((tree / "lib/plugin").iterdir()):
         place(client if plugin.name.endswith("_client.so") else server, f"{HOME}/lib/plugin", plugin)
-    place(server, f"{HOME}/lib", *filter(Path.exists, [tree / "lib/private"]))
+    # The package of the server depends on that of the clients.
+    private = tree / "lib/private"
+    for_clients = needs_of(elf_files(client), private)
+    for path in sorted(private.glob("*")):
+        place(client if path.name in for_clients else server, f"{HOME}/lib/private", path)
     place(server, f"{HOME}/share", *(path for path in (tree / "share").iterdir() if path.name != "aclocal"))
     deb = PACKAGING / "deb"
     place(server, "usr/sbin", deb / "spillway-datadir", mode=0o755)
@@ -202,25 +216,23 @@ def fill_roots(tree, server, client):
     place(server, "usr/share/doc/spillway-server", *filter(Path.exists, [tree / "docs/licenses"]))
 
 
-def dependencies(root, work):
-    """What dpkg-shlibdeps finds; the libraries in lib/private belong to no package."""
+def dependencies(root, tree, work):
+    """What dpkg-shlibdeps finds; the libraries in lib/private are of no other package."""
     files = [f"-e{path}" for path in elf_files(root)]
     (work / "debian").mkdir(exist_ok=True)
     (work / "debian/control").write_text("Source: spillway\n\nPackage: spillway\nArchitecture: any\n")
-    private = root / HOME / "lib/private"
-    licences = root / "usr/share/doc/spillway-server/licenses"
-    excluded = [f"-x{path.name}" for path in licences.glob("*")]
-    output = run("dpkg-shlibdeps", "-O", "--ignore-missing-info", f"-l{private}", *excluded, *files, cwd=work)
+    excluded = [f"-x{path.name}" for path in (tree / "docs/licenses").glob("*")]
+    output = run("dpkg-shlibdeps", "-O", "--ignore-missing-info", f"-l{tree}/lib/private", *excluded, *files, cwd=work)
     return output.strip().removeprefix("shlibs:Depends=")
 
 
-def build_deb(name, root, work, output, level):
+def build_deb(name, root, tree, work, output, level):
     source = PACKAGING / "deb" / name.removeprefix("spillway-")
     full_name, address = os.environ.get("DEBFULLNAME", "Spillway"), os.environ.get("DEBEMAIL", "root@localhost")
     architecture = run("dpkg", "--print-architecture").strip()
     values = {
         "VERSION": version(), "BASE": base_version(), "ARCHITECTURE": architecture,
-        "MAINTAINER": f"{full_name} <{address}>", "SHLIBDEPS": dependencies(root, work),
+        "MAINTAINER": f"{full_name} <{address}>", "SHLIBDEPS": dependencies(root, tree, work),
         "STOCK_SERVERS": ", ".join(each.format("server") for each in STOCK),
         "STOCK_CLIENTS": ", ".join(each.format("client") for each in STOCK),
     }  # fmt: skip
@@ -247,11 +259,12 @@ def build_deb(name, root, work, output, level):
 def make_debs(tree, work, output, level):
     server, client = work / "server", work / "client"
     fill_roots(tree, server, client)
-    private = f"/{HOME}/lib/private"
-    set_library_path(server, {"usr/sbin": private, "usr/bin": private, private[1:]: "$ORIGIN",
-                              f"{HOME}/lib/plugin": "$ORIGIN/../private"})  # fmt: skip
-    set_library_path(client, {})
-    return [build_deb(f"spillway-{root.name}", root, work, output, level) for root in (server, client)]
+    private = f"{HOME}/lib/private"
+    places = {"usr/sbin": f"/{private}", "usr/bin": f"/{private}", private: "$ORIGIN",
+              f"{HOME}/lib/plugin": "$ORIGIN/../private"}  # fmt: skip
+    for root in (server, client):
+        set_library_path(root, tree / "lib/private", places)
+    return [build_deb(f"spillway-{root.name}", root, tree, work, output, level) for root in (server, client)]
 
 
 def make(build, output, kinds=KINDS, level=6):

@@ -25,7 +25,7 @@ SERVER_BUILD = Path(os.environ.get("SPILLWAY_PACKAGE_BUILD") or BUILD / "fork/de
 NEEDED_BYTES = 2 << 30
 # Installed in each base, so that a test seldom needs the network; those of DOWNLOADED are only in APT's cache.
 INSTALLED = ["adduser", "mysql-common", "libedit2", "liblz4-1", "libnuma1", "libssl3", "xz-utils", "zstd"]
-DOWNLOADED = ["libmariadb3", "dbconfig-mysql", "tzdata"]
+DOWNLOADED = ["libmariadb3", "dbconfig-mysql", "mariadb-server", "tzdata"]
 SYSTEMCTL = """\
 #!/bin/sh
 echo "$*" >>/systemctl.log

@@ -26,10 +26,8 @@ if [ "$1" = purge ] && [ ! -x /usr/sbin/mysqld ]; then
 fi"""
 
 
-class Debian:
-    """The tests; a class for each release adds suite."""
-
-    suite = ""
+class Debian12(unittest.TestCase):
+    suite = "bookworm"
 
     def setUp(self):
         self.server, self.client, self.tarball = roots.make_packages()
@@ -222,6 +220,23 @@ class Debian:
         self.assertFalse(self.root.requested("start"))
         self.assertIn("install ok installed", self.root.run("dpkg", "--status", "spillway-server"))
 
+    def test_over_mariadb(self):
+        """Its packages are replaced, its data stays, and its purge does not touch ours."""
+        self.root.install("mariadb-server")
+        before = self.contents("var/lib/mysql")
+        output = self.install()
+        self.assertIn("no data directory of MySQL 8.0 or newer", output)
+        self.assertEqual(self.contents("var/lib/mysql"), before)
+        self.assertNotIn("ii  mariadb-server", self.root.run("dpkg", "--list", "mariadb-server"))
+        self.root.write("etc/mysql/conf.d/local.cnf", "[mysqld]\ndatadir = /srv/mysql\n")
+        self.root.run("spillway-datadir", "initialise")
+        with self.unit.running():
+            self.assertIn("Spillway", self.root.sql("SELECT @@version_comment"))
+        self.root.run("apt-get", "purge", "--yes", "mariadb-server")
+        self.assertEqual(self.contents("var/lib/mysql"), before)
+        with self.unit.running():
+            self.assertIn("Spillway", self.root.sql("SELECT @@version_comment"))
+
     def test_everything_elsewhere(self):
         """A moved data directory below AppArmor; a socket and a PID file elsewhere while the unit waits."""
         profile = self.root.write("etc/apparmor.d/usr.sbin.mysqld", "/usr/sbin/mysqld { /var/lib/mysql/** rwk, }\n")
@@ -310,11 +325,7 @@ class Debian:
         self.assertIn("lib/plugin/\n", self.root.run(*mysqld, "--verbose", "--help", user=12345))
 
 
-class Debian12(Debian, unittest.TestCase):
-    suite = "bookworm"
-
-
-class Debian13(Debian, unittest.TestCase):
+class Debian13(Debian12):
     suite = "trixie"
 
 
