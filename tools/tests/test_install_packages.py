@@ -40,6 +40,10 @@ class InstallPackages(unittest.TestCase):
     def test_all(self):
         self.assertTrue({"ninja-build", "clang-format-15", "sysbench"} <= set(self.asked()))
 
+    def test_packaging_is_not_part_of_all(self):
+        self.assertNotIn("patchelf", self.asked())
+        self.assertIn("patchelf", self.asked("package"))
+
     def test_one_more(self):
         self.assertEqual(self.asked("debootstrap")[-1], "debootstrap")
 
