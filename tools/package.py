@@ -104,10 +104,14 @@ def needs_of(paths, private):
 
 
 def library_path(name):
+    """The file of this machine's library of that name, or None."""
     found = re.search(rf"^\s*{re.escape(name)} \(.*x86-64.*\) => (\S+)$", run("/sbin/ldconfig", "-p"), re.MULTILINE)
-    if not found:
-        raise Failure(f"the build needs the library {name}, which is not on this machine: pack where it was built")
-    return Path(found.group(1)).resolve()
+    return Path(found.group(1)).resolve() if found else None
+
+
+def owner(path):
+    """The Debian package of a file of this machine."""
+    return run("dpkg-query", "-S", path).partition(":")[0]
 
 
 def bundle(tree):
@@ -119,13 +123,14 @@ def bundle(tree):
         if not name.startswith(BUNDLED) or (private / name).exists():
             continue
         source = library_path(name)
+        if not source:
+            raise Failure(f"the build needs the library {name}, which is not on this machine: pack where it was built")
         private.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, private / name)
         wanted.update(needs(source))
-        owner = run("dpkg-query", "-S", source).partition(":")[0]
         licences = tree / "docs/licenses"
         licences.mkdir(parents=True, exist_ok=True)
-        shutil.copy(f"/usr/share/doc/{owner}/copyright", licences / owner)
+        shutil.copy(f"/usr/share/doc/{owner(source)}/copyright", licences / owner(source))
 
 
 def set_library_path(tree, private, places):
@@ -221,7 +226,8 @@ def dependencies(root, tree, work):
     files = [f"-e{path}" for path in elf_files(root)]
     (work / "debian").mkdir(exist_ok=True)
     (work / "debian/control").write_text("Source: spillway\n\nPackage: spillway\nArchitecture: any\n")
-    excluded = [f"-x{path.name}" for path in (tree / "docs/licenses").glob("*")]
+    same_name = filter(None, (library_path(path.name) for path in (tree / "lib/private").glob("*.so*")))
+    excluded = [f"-x{package}" for package in sorted(set(map(owner, same_name)))]
     output = run("dpkg-shlibdeps", "-O", "--ignore-missing-info", f"-l{tree}/lib/private", *excluded, *files, cwd=work)
     return output.strip().removeprefix("shlibs:Depends=")
 

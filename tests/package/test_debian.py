@@ -151,7 +151,9 @@ class Debian12(unittest.TestCase):
 
     def test_unit_of_the_removed_package_below_usr(self):
         """A stock server's unit can be the same file by another name, as /lib is a link to /usr/lib."""
-        self.root.stand_in_for_systemd()
+        # The libraries that the packages depend on stay.
+        self.install()
+        self.root.run("dpkg", "--purge", "spillway-server", "spillway-client")
         package = self.root.make_package(
             "mysql-server", "Version: 9.7.2\nProvides: virtual-mysql-server\n",
             [("usr/lib/systemd/system/mysql.service", "[Service]\n", 0o644)])  # fmt: skip
@@ -162,7 +164,6 @@ class Debian12(unittest.TestCase):
     def install_by_dpkg(self):
         """dpkg itself removes the packages that conflict."""
         for path in (self.server, self.client):
-            self.root.run("cp", "/dev/null", f"/packages/{path.name}")
             (self.root.path / "packages" / path.name).write_bytes(path.read_bytes())
         self.root.run("dpkg", "--force-confold", "--auto-deconfigure", "-B", "--install",
                       *(f"/packages/{path.name}" for path in (self.client, self.server)))  # fmt: skip
