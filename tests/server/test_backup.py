@@ -32,7 +32,7 @@ innodb_doublewrite_fsync = ON
 innodb_flush_method = ALL_O_DIRECT
 innodb_use_fallocate = ON
 innodb_extend_ahead_pct = 20
-innodb_aio_pending_ios_per_thread = 512
+innodb_aio_pending_ios_per_thread = 64
 innodb_stall_log_threshold_ms = 60000
 """
 # Fewer asynchronous I/Os, because other tests run at the same time. Stock accepts these.
