@@ -32,6 +32,7 @@ echo "$*" >>/systemctl.log
 case "$*" in
   *is-active*) [ -e /active ] ;;
   *is-enabled*) echo enabled ;;
+  cat*) cat /lib/systemd/system/mysql.service /etc/systemd/system/mysql.service.d/*.conf 2>/dev/null ;;
 esac
 """
 
@@ -168,12 +169,12 @@ class Unit:
 
     def check(self, fails=False):
         self.before()
-        return self.root.run(*self.lines["ExecStartPre"].split(), user=self.lines["User"], fails=fails)
+        return self.root.run("spillway-datadir", "check", user=self.lines["User"], fails=fails)
 
     def start(self):
         """Start the server; return when it notifies that it is ready. Fails if it ends before."""
         assert self.lines["Type"] == "notify"
-        self.check()
+        self.before()
         notify = self.root.path / "run/notify"
         notify.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
@@ -185,7 +186,10 @@ class Unit:
                 command = self.root.command(*self.lines["ExecStart"].split(), user=self.lines["User"])
                 # A network of its own: the port can be in use on this machine.
                 command = ["unshare", "--net", *command]
-                environment = {"NOTIFY_SOCKET": "/run/notify", "PATH": "/usr/sbin:/usr/bin"}
+                environment = {"NOTIFY_SOCKET": "/run/notify", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+                # This process is the parent, as process 1 is that of a unit.
+                name, _, value = self.lines["Environment"].partition("=")
+                environment[name] = str(os.getpid()) if value == "1" else value
                 self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd="/",
                                                 env=environment)  # fmt: skip
             told = ""
@@ -198,9 +202,14 @@ class Unit:
     def stop(self):
         if self.process:
             self.process.send_signal(signal.SIGTERM)
+            self.wait(0)
+
+    def wait(self, expected):
+        """Wait until the server has ended with this status."""
+        if self.process:
             status = self.process.wait()
             self.process = None
-            if status != 0:
+            if status != expected:
                 raise AssertionError(f"the server ended with {status}")
 
     @contextlib.contextmanager
