@@ -65,13 +65,26 @@ class Debian12(unittest.TestCase):
         self.root.run("dpkg", "--install", f"/packages/{self.server.name}")
         with self.subTest("a stopped server that an upgrade starts"):
             self.assertFalse(self.root.requested("(re)?start"))
+        with self.subTest("the statement RESTART"):
+            self.assertEqual(self.unit.lines["RestartForceExitStatus"], "16")
+            with self.unit.running():
+                self.root.sql("RESTART")
+                self.unit.wait(16)
         self.root.write("active", "")
         self.root.run("dpkg", "--install", f"/packages/{self.server.name}")
         self.assertTrue(self.root.requested("restart"))
 
         before = self.contents("var/lib/mysql")
+        self.script("prerm", "deconfigure", "in-favour", "other", "1")
+        self.assertFalse(self.root.requested("stop"))
         self.root.run("apt-get", "remove", "--yes", "spillway-server")
         self.assertTrue(self.root.requested("stop"))
+        with self.subTest("installed again after a removal"):
+            (self.root.path / "active").unlink()
+            output = self.root.install(self.server, self.client)
+            self.assertIn("it was not started", output)
+            self.assertFalse(self.root.requested("(re)?start"))
+            self.root.run("apt-get", "remove", "--yes", "spillway-server")
         self.assertNotEqual(os.readlink(self.root.path / "etc/alternatives/my.cnf"), "/etc/mysql/spillway.cnf")
         output = self.root.run("apt-get", "purge", "--yes", "spillway-server", "spillway-client")
         self.assertIn("the data in '/var/lib/mysql' and the user 'mysql' stay", output)
@@ -81,7 +94,6 @@ class Debian12(unittest.TestCase):
         self.assertEqual(left, "")
 
         with self.subTest("installed again"):
-            (self.root.path / "active").unlink()
             output = self.root.install(self.server, self.client)
             self.assertIn("has the data of a server. Nothing was changed", output)
             self.assertFalse(self.root.requested("(re)?start"))
@@ -117,6 +129,51 @@ class Debian12(unittest.TestCase):
         for path in (data, *data.rglob("*")):
             os.chown(path, user, group)
         return package
+
+    def script(self, name, *arguments):
+        """Run a script of the package as dpkg does; return its output."""
+        return self.root.run(f"/var/lib/dpkg/info/spillway-server.{name}", *arguments)
+
+    def test_settings_elsewhere(self):
+        """An option file that no longer applies, or another command of the unit: no second server is made."""
+        mysql_cnf = self.root.write("etc/mysql/mysql.cnf", "[mysqld]\ndatadir = /srv/theirs\n")
+        output = self.install()
+        self.assertIn("'/etc/mysql/mysql.cnf' sets the data directory '/srv/theirs'", output)
+        mysql_cnf.unlink()
+        with self.subTest("MariaDB"):
+            self.root.write("etc/mysql/mariadb.cnf", "[mariadb]\ndatadir = /srv/theirs\n")
+            self.assertIn("'/etc/mysql/mariadb.cnf' sets", self.script("postinst", "configure"))
+            self.root.write("etc/mysql/mariadb.cnf", "[mariadb]\ndatadir = /var/lib/mysql/\n!includedir /missing\n")
+            self.assertIn("'/etc/mysql/mariadb.cnf' cannot be read", self.script("postinst", "configure"))
+            (self.root.path / "etc/mysql/mariadb.cnf").unlink()
+        with self.subTest("a drop-in of the unit"):
+            drop_in = self.root.write("etc/systemd/system/mysql.service.d/override.conf",
+                                      "[Service]\nExecStart=\nExecStart=/opt/mysqld --console\n")  # fmt: skip
+            self.assertIn("'/opt/mysqld --console'", self.script("postinst", "configure"))
+            drop_in.unlink()
+        self.assertFalse(self.root.requested("(re)?start"))
+        self.assertFalse((self.root.path / "var/lib/mysql").exists())
+        with self.subTest("a removal that dpkg aborts"):
+            self.script("prerm", "remove")
+            self.assertIn("may have been stopped", self.script("postinst", "abort-remove"))
+            self.assertEqual(os.readlink(self.root.path / "etc/alternatives/my.cnf"), "/etc/mysql/spillway.cnf")
+        with self.subTest("another my.cnf"):
+            self.root.run("update-alternatives", "--set", "my.cnf", "/etc/mysql/my.cnf.fallback")
+            # A file that mysqld reads is not another one.
+            self.root.write("etc/my.cnf", "[mysqld]\ndatadir = /srv/ours\nsocket = /run/mysqld/s.sock\n[client]\n"
+                            "socket = /run/mysqld/s.sock\n")  # fmt: skip
+            output = self.script("postinst", "configure")
+            self.assertIn("'/etc/mysql/my.cnf' is not a link to", output)
+            self.assertIn("'/srv/ours' is initialised", output)
+            self.assertTrue(self.root.requested("start"))
+            with self.unit.running():
+                self.assertEqual(self.root.sql("SELECT @@datadir").strip(), "/srv/ours/")
+        with self.subTest("no file sets the data directory"):
+            self.root.write("etc/my.cnf", "")
+            self.assertIn("'/var/lib/mysql' is absent", self.unit.check(fails=True))
+        with self.subTest("a folder of conf.d that is missing"):
+            self.root.write("etc/my.cnf", "!includedir /missing\n")
+            self.assertIn("cannot read its option files", self.unit.check(fails=True))
 
     def test_upgrade_over_stock(self):
         self.root.stand_in_for_systemd()
@@ -189,8 +246,12 @@ class Debian12(unittest.TestCase):
     def test_option_file_with_gtid_settings(self):
         self.root.write("etc/mysql/conf.d/replica.cnf", "[mysqld]\nserver_id = 7\ngtid_mode = ON\nlog_bin = b\n"
                         "enforce_gtid_consistency = ON\nsuper_read_only = ON\nsql_require_primary_key = ON\n"
-                        "plugin_load_add = mysql_clone.so\ninnodb_page_size = 8192\n")  # fmt: skip
-        self.assertIn("is initialised", self.install())
+                        "plugin_load_add = mysql_clone.so\ninnodb_page_size = 8192\n"
+                        "default_time_zone = Europe/Berlin\n")  # fmt: skip
+        output = self.install()
+        self.assertIn("is initialised", output)
+        self.assertIn("'default_time_zone' names a time zone", output)
+        self.root.write("etc/mysql/conf.d/zone.cnf", "[mysqld]\ndefault_time_zone = SYSTEM\n")
         with self.unit.running():
             self.assertEqual(self.root.sql("SELECT @@gtid_mode, @@gtid_executed, @@innodb_page_size").split(),
                              ["ON", "8192"])  # fmt: skip
@@ -212,6 +273,12 @@ class Debian12(unittest.TestCase):
         with self.subTest("another owner"):
             self.root.write("srv/empty/mysql.ibd", "")
             self.assertIn("Change the owner", self.unit.check(fails=True))
+        with self.subTest("a folder that the user cannot enter"):
+            (self.root.path / "srv/empty").chmod(0o700)
+            self.assertIn("cannot read the folder '/srv/empty', which belongs to 'root:root'",
+                          self.unit.check(fails=True))  # fmt: skip
+            (self.root.path / "srv").chmod(0o700)
+            self.assertIn("cannot read the folder '/srv'", self.unit.check(fails=True))
 
     def test_option_that_cannot_be_initialised(self):
         """The packages are installed all the same, and the message names the cause."""
@@ -288,6 +355,8 @@ class Debian12(unittest.TestCase):
     def test_files(self):
         self.install()
         self.assertIn("fs.aio-max-nr = 1048576", self.root.read("usr/lib/sysctl.d/10-spillway.conf"))
+        # No file is named, so that those of the administrator also count.
+        self.assertIn("sysctl --prefix=/fs/aio-max-nr\n", self.root.read("systemctl.log"))
         self.assertEqual((self.root.path / "var/lib/mysql").stat().st_mode & 0o777, 0o700)
         self.assertEqual(self.root.run("dpkg", "--verify", "spillway-server", "spillway-client"), "")
         for name in ("ibd2sdi", "innochecksum", "mysqldump", "mysqlbinlog", "perror", "mysql_config_editor"):
