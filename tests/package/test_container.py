@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -94,8 +95,9 @@ class Container(unittest.TestCase):
         self.assertEqual(process.wait(), 0, output)
 
     def sql(self, statements, user="root", password=None):
-        return self.root.run("mysql", f"--user={user}", "--batch", "--skip-column-names", text=statements,
-                             **({"MYSQL_PWD": password} if password else {}))  # fmt: skip
+        # An option file can name another host.
+        client = ["mysql", "--host=localhost", f"--user={user}", "--batch", "--skip-column-names"]
+        return self.root.run(*client, text=statements, **({"MYSQL_PWD": password} if password else {}))
 
     def test_first_start(self):
         self.write("run/secret", PASSWORD + "\n")
@@ -106,8 +108,9 @@ class Container(unittest.TestCase):
         self.write("docker-entrypoint-initdb.d/4.sh", "#!/bin/sh\ntouch /var/lib/mysql/.ran\n", 0o755)
         self.write("docker-entrypoint-initdb.d/5.txt", "")
         process, output = self.start(
-            MYSQL_ROOT_PASSWORD_FILE="/run/secret", MYSQL_DATABASE="my_shop", MYSQL_USER="app", MYSQL_PASSWORD=PASSWORD
-        )
+            MYSQL_ROOT_PASSWORD_FILE="/run/secret", MYSQL_DATABASE="my_shop", MYSQL_USER="app", MYSQL_PASSWORD=PASSWORD,
+            MYSQL_HOST="host.invalid", MYSQL_PWD="other", MYSQL_TCP_PORT="3306",
+        )  # fmt: skip
         self.assertIn("ready for connections", output)
         self.assertIn("ignoring /docker-entrypoint-initdb.d/5.txt", output)
         self.assertNotIn("secret", output)
@@ -145,9 +148,12 @@ class Container(unittest.TestCase):
         os.chown(self.data, 0, 0)
         self.data.chmod(0o755)
         self.assertIn("cannot write in", self.ends(user=ANY_USER, MYSQL_ALLOW_EMPTY_PASSWORD="yes"))
+        (self.data / ".link").symlink_to("/run/file-of-root")
+        self.write("run/file-of-root", "")
         process, output = self.start(MYSQL_RANDOM_ROOT_PASSWORD="yes")
         password = re.search("GENERATED ROOT PASSWORD: (.*)", output).group(1)
         self.assertIn("Spillway", self.sql("SELECT @@version_comment", password=password))
+        self.assertEqual((self.root.path / "run/file-of-root").stat().st_uid, 0)
         self.end(process)
 
     def test_variables_that_are_wrong(self):
@@ -198,17 +204,30 @@ class Container(unittest.TestCase):
         while "port: 3306" not in (self.data / "error.log").read_text():
             self.assertIsNone(process.poll())
             time.sleep(0.2)
+        with self.subTest("SIGHUP, after the log was rotated"):
+            (self.data / "error.log").rename(self.data / "error.log.1")
+            process.send_signal(signal.SIGHUP)
+            while not (self.data / "error.log").exists():
+                self.assertIsNone(process.poll())
+                time.sleep(0.2)
         self.end(process)
         self.assertIn("Shutdown complete", (self.data / "error.log").read_text())
 
     def test_option_file_with_gtid_settings(self):
         self.write("etc/mysql/conf.d/replica.cnf", "[mysqld]\nserver_id = 7\ngtid_mode = ON\nlog_bin = b\n"
-                   "enforce_gtid_consistency = ON\nsuper_read_only = ON\nsql_require_primary_key = ON\n")  # fmt: skip
+                   "enforce_gtid_consistency = ON\nsuper_read_only = ON\nsql_require_primary_key = ON\n"
+                   "default_time_zone = Europe/Berlin\n[client]\nhost = host.invalid\n")  # fmt: skip
         process, output = self.start("--port=3400", MYSQL_ROOT_PASSWORD="a", MYSQL_DATABASE="shop")
         self.assertIn("port: 3400", output)
         self.assertEqual(self.sql("SELECT @@gtid_mode, @@gtid_executed, @@super_read_only", password="a").split(),
                          ["ON", "1"])  # fmt: skip
         self.assertIn("shop", self.sql("SHOW DATABASES", password="a"))
+        with self.subTest("an option of a plugin that the data directory names"):
+            self.sql("SET GLOBAL super_read_only = OFF; INSTALL PLUGIN clone SONAME 'mysql_clone.so'", password="a")
+            self.end(process)
+            self.write("etc/mysql/conf.d/plugin.cnf", "[mysqld]\nclone_max_concurrency = 8\n")
+            process, _ = self.start()
+            self.assertEqual(self.sql("SELECT @@clone_max_concurrency", password="a").strip(), "8")
         self.end(process)
 
     def test_files_that_are_there(self):
@@ -222,7 +241,22 @@ class Container(unittest.TestCase):
         self.assertIn("nonsense", self.ends(MYSQL_ALLOW_EMPTY_PASSWORD="yes", MYSQL_INITDB_SKIP_TZINFO="1"))
         self.assertIn("was interrupted", self.ends(MYSQL_ALLOW_EMPTY_PASSWORD="yes"))
 
+    def test_signal_during_the_first_start(self):
+        for moment in ("initialising '", "running /docker"):
+            with self.subTest(moment):
+                self.setUp()
+                self.write("docker-entrypoint-initdb.d/1.sh", "sleep 2\n")
+                process, _ = self.start(until=moment, MYSQL_ALLOW_EMPTY_PASSWORD="yes", MYSQL_INITDB_SKIP_TZINFO="1")
+                process.terminate()
+                self.assertIn("a signal has stopped the first start", process.stdout.read())
+                self.assertEqual(process.wait(), 1)
+                left = [path for path in Path("/proc").glob("[0-9]*/cwd") if os.path.realpath(path) == str(self.data)]
+                self.assertEqual(left, [])
+                self.assertIn("was interrupted", self.ends(MYSQL_ALLOW_EMPTY_PASSWORD="yes"))
+
     def test_other_commands(self):
+        for command in (("mysqld", "--datadir", "/srv"), ("-h", "/srv"), ("-h/srv",)):
+            self.assertIn("--datadir=PATH", self.ends(*command))
         self.assertIn("Spillway", self.ends("--version", status=0))
         self.assertEqual(self.ends("echo", "hello", status=0), "hello\n")
 
