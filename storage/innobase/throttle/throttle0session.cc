@@ -515,12 +515,13 @@ void throttle_session_ended(const THD *thd) {
   if (thd->is_attachable_transaction_active() || !is_throttled_thread(thd)) {
     return;
   }
+  if (!is_limited()) {
+    t_redo.session = THROTTLE_NO_ID;
+    return;
+  }
   const uint64_t id = thd->thread_id();
   switch_session(thd);
   t_redo.session = THROTTLE_NO_ID;
-  if (!is_limited()) {
-    return;
-  }
   const uint64_t bytes = take_uncharged();
   const uint64_t next = Global_THD_manager::get_instance()->get_thread_id();
   Shared_queue &shared = shared_queue();
