@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 from spillway.common import BUILD, REPO, Failure, locked, main, need_space, say
+from upstream import read_pin
 
 PACKAGING = REPO / "packaging"
 # All components of the build except its tests.
@@ -56,7 +57,7 @@ def need_programs():
 
 
 def base_version():
-    return re.search(r"^version=(\S+)$", (REPO / "UPSTREAM").read_text(), re.MULTILINE).group(1)
+    return read_pin()["version"]
 
 
 def version():
