@@ -11,7 +11,7 @@ from pathlib import Path
 # For scripts outside of the checkout, which import this module from its folder. At the end of the path: tools/ has
 # another package tests.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
-from spillway.common import BUILD, DIES_WITH_US, client_command, forget_others_settings
+from spillway.common import BUILD, DIES_WITH_US, REPO, client_command, forget_others_settings
 from spillway.resources import temporary_folder
 
 forget_others_settings()
@@ -20,6 +20,11 @@ STOCK = BUILD / "stock/release/runtime_output_directory/mysqld"
 # SERVER_TESTS_FLAVOR=debug or asan: the fork with InnoDB's assertions or AddressSanitizer. That build has to be there.
 FORK = BUILD / "fork" / os.environ.get("SERVER_TESTS_FLAVOR", "release") / "runtime_output_directory/mysqld"
 CLIENT = FORK.parent / "mysql"
+# With atomic writes it is in the data directory while pages have no doublewrite copies.
+MARKER = "#spw_atomic_writes"
+CHECK = REPO / "scripts/spillway-downgrade-check"
+# Its exit status.
+CLEAN, STEPS, INCOMPLETE = 0, 1, 2
 START_SECONDS = 120
 STOP_SECONDS = 120
 # For conditions that a test waits for: a hang is bounded.
@@ -122,3 +127,26 @@ class Scratch:
     def space_id(self, table):
         """The ID of a table's tablespace; table: database/table."""
         return int(self.sql(f"SELECT space FROM information_schema.innodb_tablespaces WHERE name = '{table}'"))
+
+
+class ScratchWithFile(Scratch):
+    """A server with an option file. Not below the fork's basedir, which spillway-downgrade-check names: the messages
+    are those of stock, if that is built."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.file = self.path / "my.cnf"
+        self.defaults = [f"--defaults-file={self.file}"]
+        self.file.write_text("[mysqld]\n")
+        return self
+
+    def options(self, mysqld):
+        _, no_defaults, *rest = super().options(STOCK if STOCK.exists() else mysqld)
+        assert no_defaults == "--no-defaults"
+        return [str(mysqld), *self.defaults, *rest]
+
+    def downgrade_check(self, *options, user="root", wrapper=(), program=CHECK, folders=(FORK.parent,)):
+        """Run spillway-downgrade-check on the server. folders: where it finds the client. Returns the process."""
+        path = ":".join((*map(str, folders), os.environ["PATH"]))
+        command = [*wrapper, program, "--no-defaults", f"--socket={self.path}/s", f"--user={user}", *options]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path}, check=False)

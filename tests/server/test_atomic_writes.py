@@ -18,7 +18,7 @@ from spillway import filesystem
 from spillway.common import DIES_WITH_US
 from spillway.resources import temporary_folder
 
-from .scratch import FORK, STOCK, Scratch, to_preload
+from .scratch import FORK, MARKER, STOCK, Scratch, to_preload
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
@@ -32,7 +32,6 @@ ROOT_PAGE_NO = 4
 # The page of the transaction system in the system tablespace.
 SYSTEM_PAGE = 5
 # The marker file, in the data directory: doublewrite copies may be older than their pages.
-MARKER = "#spw_atomic_writes"
 # The max number of pending writes with RWF_ATOMIC.
 RWF_AT_ONCE = 16
 RESTORED_FIRST_PAGE = "Restoring page [page id: space=0, page number=0] of datafile './ibdata1'"

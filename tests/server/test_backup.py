@@ -12,14 +12,11 @@ import unittest
 from pathlib import Path
 
 from spillway import filesystem
-from spillway.common import REPO, child, client_command
+from spillway.common import child, client_command
 from spillway.resources import temporary_folder
 
-from .scratch import FORK, STOCK, WAIT_SECONDS, Scratch, wait_until
+from .scratch import CLEAN, FORK, MARKER, STEPS, STOCK, WAIT_SECONDS, ScratchWithFile, wait_until
 
-CHECK = REPO / "scripts/spillway-downgrade-check"
-STEPS, CLEAN = 1, 0
-MARKER = "#spw_atomic_writes"
 MIB = 1 << 20
 DISK = "2G"
 # The option file's lines. XFS writes pages by copy on write. The age threshold is so low that this load reaches it.
@@ -81,21 +78,16 @@ cp --sparse=always "$2" "$3"
 """
 
 
-class Server(Scratch):
-    """A server with an option file. The messages are stock's, because spillway-downgrade-check names the fork's."""
+class Server(ScratchWithFile):
+    """A server with the features, until set() takes them away."""
 
     def __enter__(self):
         super().__enter__()
-        self.file = self.path / "my.cnf"
         self.set(FEATURES)
         return self
 
     def set(self, features):
         self.file.write_text("\n".join(["[mysqld]", *ALWAYS, features]))
-
-    def options(self, mysqld):
-        _, _, *others = super().options(STOCK if STOCK.exists() else mysqld)
-        return [str(mysqld), f"--defaults-file={self.file}", *others]
 
 
 class Load:
@@ -375,9 +367,7 @@ class Backup(unittest.TestCase):
         self.check_in_both(copy, begin, end)
 
     def downgrade_check(self, server, status):
-        path = ":".join((str(FORK.parent), os.environ["PATH"]))
-        command = [CHECK, "--no-defaults", f"--socket={server.path}/s", "--user=root"]
-        result = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path}, check=False)
+        result = server.downgrade_check()
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
         return result.stdout
 

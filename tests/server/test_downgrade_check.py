@@ -7,15 +7,10 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from spillway.common import REPO
+from .scratch import CHECK, CLEAN, FORK, INCOMPLETE, MARKER, START_SECONDS, STEPS, STOCK, ScratchWithFile, wait_until
 
-from .scratch import FORK, START_SECONDS, STOCK, Scratch, wait_until
-
-CHECK = REPO / "scripts/spillway-downgrade-check"
-CLEAN, STEPS, INCOMPLETE = 0, 1, 2
 PLUGINS, STOCK_PLUGINS = (mysqld.parents[1] / "plugin_output_directory" for mysqld in (FORK, STOCK))
 NOBODY = 65534
-MARKER = "#spw_atomic_writes"
 FILL = "CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY); INSERT INTO d.t VALUES (1), (2), (3);"
 # A folder with this name cannot be cleared like a doublewrite file.
 NOT_A_DOUBLEWRITE_FILE = "#ib_16384_other.dblwr"
@@ -29,22 +24,6 @@ def accepts(mysqld, *options):
     """Whether a server starts with these options, as far as it says so without a data directory."""
     command = [mysqld, "--no-defaults", "--user=root", "--validate-config", *options]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-class ServerWithFiles(Scratch):
-    """A server with option files. Neither is below the fork's basedir: the messages are those of stock."""
-
-    def __enter__(self):
-        super().__enter__()
-        self.file = self.path / "my.cnf"
-        self.defaults = [f"--defaults-file={self.file}"]
-        self.file.write_text("[mysqld]\n")
-        return self
-
-    def options(self, mysqld):
-        _, no_defaults, *rest = super().options(STOCK)
-        assert no_defaults == "--no-defaults"
-        return [str(mysqld), *self.defaults, *rest]
 
 
 class Refused(unittest.TestCase):
@@ -63,17 +42,15 @@ class Refused(unittest.TestCase):
 
 class DowngradeCheck(unittest.TestCase):
     def setUp(self):
-        self.server = self.enterContext(ServerWithFiles())
+        self.server = self.enterContext(ScratchWithFile())
         self.server.initialise(FORK)
 
     def start(self, *options, mysqld=FORK, **how):
         self.server.start(mysqld, *options, **how)
 
-    def check(self, status, *options, user="root", wrapper=(), program=CHECK, folders=(FORK.parent,)):
+    def check(self, status, *options, **how):
         """Run the command, and check its exit status. Returns what it has printed."""
-        path = ":".join((*map(str, folders), os.environ["PATH"]))
-        command = [*wrapper, program, "--no-defaults", f"--socket={self.server.path}/s", f"--user={user}", *options]
-        result = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path}, check=False)
+        result = self.server.downgrade_check(*options, **how)
         said = result.stdout + result.stderr
         self.assertEqual(result.returncode, status, said)
         self.assertEqual(result.stderr != "", status == INCOMPLETE, said)
