@@ -5,6 +5,7 @@
 set(spw_innobase "${SPILLWAY_REPOSITORY}/storage/innobase")
 set(spw_innobase_sources
   "${spw_innobase}/aio/aio0array.cc"
+  "${spw_innobase}/aio/aio0page.cc"
   "${spw_innobase}/atomic/atomic0file.cc"
   "${spw_innobase}/atomic/atomic0probe.cc"
   "${spw_innobase}/dblwr/dblwr0file.cc"
@@ -21,6 +22,7 @@ set(spw_innobase_sources
   "${spw_innobase}/redo/redo0resize.cc"
   "${spw_innobase}/redo/redo0state.cc"
   "${spw_innobase}/report/report0print.cc"
+  "${spw_innobase}/report/report0stalls.cc"
   "${spw_innobase}/report/report0status.cc"
   "${spw_innobase}/report/report0table.cc"
   "${spw_innobase}/stall/stall0stall.cc"
@@ -49,3 +51,5 @@ set_property(SOURCE ${spw_innobase_sources} ${spw_innobase_patched} TARGET_DIREC
 # The SQL layer includes only those of our headers that do not need InnoDB's.
 set_property(SOURCE ${spw_sql_sources} "${CMAKE_BINARY_DIR}/sql/sql_yacc.cc" TARGET_DIRECTORY sql_main
   PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")
+set_property(SOURCE "${CMAKE_SOURCE_DIR}/sql/binlog.cc" "${CMAKE_SOURCE_DIR}/sql/rpl_commit_stage_manager.cc"
+  TARGET_DIRECTORY binlog PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")

@@ -51,7 +51,7 @@ TEST(StallStats, CountsAtBeginAndTimesAtEnd) {
   Stall_stats stats;
   stats.begin();
   stats.begin();
-  stats.end(300, 1000, 0);
+  stats.end(300, false, 1000, 0);
 
   const Stall_summary summary = stats.summary();
   EXPECT_EQ(summary.count, 2u);
@@ -67,7 +67,7 @@ TEST(StallStats, KeepsMaximumAndLatestEnd) {
   for (const auto &[duration, now] :
        {std::pair{10u, 100u}, std::pair{70u, 300u}, std::pair{30u, 200u}}) {
     stats.begin();
-    stats.end(duration, now, 0);
+    stats.end(duration, false, now, 0);
   }
   EXPECT_EQ(stats.summary().max_us, 70u);
   EXPECT_EQ(stats.summary().last_us, 300u);
@@ -81,7 +81,7 @@ TEST(StallStats, SinceLastEndOrStart) {
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 400u);
 
   stats.begin();
-  stats.end(10, 300, 0);
+  stats.end(10, false, 300, 0);
   /* 500 - the end at 300 */
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 200u);
 
@@ -93,7 +93,7 @@ TEST(StallStats, LongerThanABound) {
   Stall_stats stats;
   for (const uint64_t duration : {9'999, 10'000, 10'001, 100'001, 2'000'000}) {
     stats.begin();
-    stats.end(duration, 1, 0);
+    stats.end(duration, false, 1, 0);
   }
   const Stall_summary summary = stats.summary();
   /* 10,001, 100,001 and 2,000,000 us */
@@ -110,13 +110,13 @@ TEST(StallStats, DecadesEndAtTheirBound) {
     for (const uint64_t duration :
          {bound / 10 + 1, bound / 5, bound / 2, bound}) {
       stats.begin();
-      stats.end(duration, 1, 0);
+      stats.end(duration, false, 1, 0);
     }
   }
   for (const uint64_t duration :
        {uint64_t{0}, uint64_t{1}, bound, 100 * bound}) {
     stats.begin();
-    stats.end(duration, 1, 0);
+    stats.end(duration, false, 1, 0);
   }
 
   /* 0 and 1 us; four durations in each decade up to 100 s; two that are
@@ -132,7 +132,7 @@ TEST(StallStats, PercentilesAreUpperBounds) {
   Stall_stats stats;
   for (uint64_t duration = 1; duration <= 1000; ++duration) {
     stats.begin();
-    stats.end(duration, duration, 0);
+    stats.end(duration, false, duration, 0);
   }
   const Stall_summary summary = stats.summary();
   for (const unsigned pct : {1u, 10u, 50u, 90u, 99u, 100u}) {
@@ -145,12 +145,12 @@ TEST(StallStats, PercentilesAreUpperBounds) {
 TEST(StallStats, PercentileIsAtMostTheMaximum) {
   Stall_stats stats;
   stats.begin();
-  stats.end(1'100, 1, 0);
+  stats.end(1'100, false, 1, 0);
   /* The bucket's upper bound is 2,000 us. */
   EXPECT_EQ(stats.summary().percentile_us(99), 1'100u);
 
   stats.begin();
-  stats.end(200 * SECOND_US, 2, 0);
+  stats.end(200 * SECOND_US, false, 2, 0);
   EXPECT_EQ(stats.summary().percentile_us(99), 200 * SECOND_US);
 }
 
@@ -164,7 +164,7 @@ TEST(StallStats, CountsOfManyThreadsAddUp) {
     threads.emplace_back([&stats, t] {
       for (uint64_t i = 0; i < WAITS; ++i) {
         stats.begin();
-        stats.end(t, i, 0);
+        stats.end(t, false, i, 0);
       }
     });
   }
@@ -195,7 +195,7 @@ constexpr uint64_t THRESHOLD_US = 1'000;
 void wait(Stall_stats *stats, uint64_t duration, uint64_t now,
           uint64_t threshold = THRESHOLD_US) {
   stats->begin();
-  stats->end(duration, now, threshold);
+  stats->end(duration, false, now, threshold);
 }
 
 TEST(StallLog, OnlyWaitsAboveThreshold) {
@@ -298,7 +298,7 @@ TEST(StallLog, SuccessiveShortWaitsAreNotStuck) {
     /* A wait is in progress at any time, but each lasts only a second. */
     EXPECT_FALSE(stats.log_line(now * SECOND_US, SECOND_US).is_due());
     stats.begin();
-    stats.end(SECOND_US, now * SECOND_US, SECOND_US);
+    stats.end(SECOND_US, false, now * SECOND_US, SECOND_US);
   }
 }
 
@@ -307,7 +307,7 @@ TEST(StallLog, StuckWaitIsLoggedOnceMoreWhenItEnds) {
   stats.begin();
   stats.log_line(0, SECOND_US);
   EXPECT_EQ(stats.log_line(5 * SECOND_US, SECOND_US).waiting, 1u);
-  stats.end(6 * SECOND_US, 6 * SECOND_US, SECOND_US);
+  stats.end(6 * SECOND_US, false, 6 * SECOND_US, SECOND_US);
 
   /* The next line is due 10 s after the last: 5 + 10 = 15. */
   const Stall_log_line line = stats.log_line(15 * SECOND_US, SECOND_US);

@@ -9,7 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/hook.h
-AIO depth: the functions that InnoDB's files call. They are in aio0array.cc. */
+AIO depth, and waits for the I/O of a page: the functions that InnoDB's files
+call. They are in aio0array.cc and aio0page.cc. */
 
 #ifndef aio_hook_h
 #define aio_hook_h
@@ -17,11 +18,13 @@ AIO depth: the functions that InnoDB's files call. They are in aio0array.cc. */
 #include <cstddef>
 #include <cstdio>
 
+#include "stall/hook.h"
 #include "sync0types.h"
 #include "univ.i"
 #include "ut0counting_semaphore.h"
 
 struct io_context;
+struct rw_lock_t;
 
 namespace spw {
 
@@ -123,6 +126,32 @@ void aio_note_used(Aio_array *array, size_t n_used);
 ends the server.
 @param[in,out]  array  the array */
 void aio_submit_retried(Aio_array *array);
+
+/** Times the read of a page by this thread, if writes are in progress when it
+begins. */
+class Page_read_wait {
+ public:
+  /** @param[in]  is_sync  whether this thread waits for the read */
+  explicit Page_read_wait(bool is_sync);
+
+ private:
+  Stall_timer m_timer{Stall::PAGE_READ};
+};
+
+/** Times a thread's sleep for the latch of a page that is being written, or
+that another thread reads while writes are in progress. A sleep that begins
+before the I/O is not timed. */
+class Page_latch_wait {
+ public:
+  /** @param[in]  request_type  what this thread is about to wait for, as in the
+  wait array: RW_LOCK_S, ..., or a mutex
+  @param[in]  latch         the latch; ignored for a mutex */
+  Page_latch_wait(ulint request_type, const rw_lock_t *latch);
+
+ private:
+  Stall_timer m_read{Stall::PAGE_READ};
+  Stall_timer m_write{Stall::PAGE_WRITE};
+};
 
 /** Print the AIO lines of SHOW ENGINE INNODB STATUS, section FILE I/O.
 @param[in,out]  file  where to print */

@@ -43,6 +43,7 @@ only caller, unless a function says something else. */
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "stall/hook.h"
+#include "stall/stall0stall.h"
 #include "throttle/policy/throttle0queue.h"
 #include "throttle/throttle0session.h"
 
@@ -62,6 +63,10 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+/** Max time of a pass of the page cleaners in which the coordinator keeps its
+interval of a second. */
+constexpr std::chrono::seconds PASS_MAX{1};
 
 double seconds_of(steady_clock::time_point time) {
   return duration<double>(time.time_since_epoch()).count();
@@ -182,7 +187,7 @@ Flush_sample take_sample(steady_clock::time_point now) {
               mtr_t::s_logging.is_enabled(),
           .n_lru_flushed = flush_work(Flush_cause::LRU).pages +
                            flush_work(Flush_cause::SINGLE_PAGE).pages,
-          .charged_bytes = throttle_stats().charged_bytes};
+          .charged_bytes = throttle_charged_bytes()};
 }
 
 /** @return whether pages of the last flush round are still being written */
@@ -637,6 +642,9 @@ ulint Flush_rounds::idle_page_limit(ulint n_pages) {
 }
 
 void Flush_rounds::round_done(bool is_sync, ulint n_list, ulint n_lru) {
+  if (steady_clock::now() - m_batch_begin > PASS_MAX) {
+    stall_passed(Stall::PAGE_CLEANER, m_batch_begin);
+  }
   /* Sync flushing takes the place of a round that was due. */
   const Flush_decision round = is_sync ? Flush_decision{} : m_state.round;
   m_state.round = {};
@@ -681,7 +689,7 @@ void Flush_rounds::request_by_purge() {
 
 Ahead_flush_stats Flush_rounds::stats() const {
   const double redo_per_s = throttle_limit();
-  const Throttle_stats throttle = throttle_stats();
+  const Stall_summary delays = stall_summary(Stall::WRITE_THROTTLE);
   const Throttle_state state =
       ahead_flushing_max_delay_us == 0 ||
               (!ahead_flushing && redo_per_s == FLUSH_UNLIMITED)
@@ -701,9 +709,9 @@ Ahead_flush_stats Flush_rounds::stats() const {
       .redo_limit_bytes_per_s = state == Throttle_state::LIMITED
                                     ? static_cast<uint64_t>(redo_per_s)
                                     : 0,
-      .delays = throttle.n_delays,
-      .delay_us = throttle.delay_us,
-      .sessions_delayed = throttle.n_waiting};
+      .delays = delays.count,
+      .delay_us = delays.time_us,
+      .sessions_delayed = delays.waiting};
   std::copy(std::begin(m_total_rounds), std::end(m_total_rounds), stats.rounds);
   std::copy(std::begin(m_total_limited), std::end(m_total_limited),
             stats.limited);

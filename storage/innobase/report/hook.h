@@ -10,7 +10,7 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file report/hook.h
 The functions that InnoDB's files call to show Spillway's status variables, its
-section of SHOW ENGINE INNODB STATUS and its table of INFORMATION_SCHEMA. */
+lines of SHOW ENGINE INNODB STATUS and its tables of INFORMATION_SCHEMA. */
 
 #ifndef report_hook_h
 #define report_hook_h
@@ -23,7 +23,8 @@ struct st_mysql_plugin;
 
 namespace spw {
 
-/** Print the section FLUSHING AND STALLS of SHOW ENGINE INNODB STATUS.
+/** Print "Flushing and stalls", the end of the section ROW OPERATIONS of SHOW
+ENGINE INNODB STATUS.
 @param[in,out]  file  where to print */
 void status_print(FILE *file);
 
@@ -31,6 +32,9 @@ void status_print(FILE *file);
 INFORMATION_SCHEMA.INNODB_ATOMIC_WRITE_FILES. Called while the program is
 loaded, for InnoDB's array of plugins. */
 [[nodiscard]] st_mysql_plugin atomic_table();
+
+/** @return the same for INFORMATION_SCHEMA.INNODB_STALLS */
+[[nodiscard]] st_mysql_plugin stall_table();
 
 /** SHOW_FUNC of Spillway's status variables: makes var an array of all of them.
 @param[out]  var  the variable

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file report/report0print.cc
-The section FLUSHING AND STALLS of SHOW ENGINE INNODB STATUS. */
+The lines "Flushing and stalls" of SHOW ENGINE INNODB STATUS. */
 
 #include "univ.i"
 
@@ -51,11 +51,9 @@ static void print_redo_and_dirty_pages(FILE *file) {
 }
 
 void status_print(FILE *file) {
-  fputs(
-      "-------------------\n"
-      "FLUSHING AND STALLS\n"
-      "-------------------\n",
-      file);
+  /* Without dashes: programs that read the text end at a section that they do
+  not know. */
+  fputs("Flushing and stalls\n", file);
   print_redo_and_dirty_pages(file);
   flush_cause_print(file);
   ahead_flush_print(file);

@@ -17,6 +17,7 @@ Spillway's status variables, Innodb_*. */
 
 #include "aio/aio0array.h"
 #include "atomic/atomic0file.h"
+#include "buf0buf.h"
 #include "extend/extend0count.h"
 #include "extend/extend0space.h"
 #include "extend/extend0thread.h"
@@ -27,6 +28,8 @@ Spillway's status variables, Innodb_*. */
 #include "report/hook.h"
 #include "sql/sql_class.h"
 #include "stall/stall0stall.h"
+#include "trx0purge.h"
+#include "trx0sys.h"
 
 namespace spw {
 
@@ -35,6 +38,7 @@ struct Stall_values {
   uint64_t count;
   uint64_t waiting;
   uint64_t time_us;
+  uint64_t sessions_time_us;
   uint64_t max_us;
   uint64_t p99_us;
   uint64_t over_10ms;
@@ -57,6 +61,10 @@ struct Status_values {
   const char *throttle_state;
   Flush_work flushed[static_cast<size_t>(Flush_cause::N)];
   uint64_t flush_list_batches;
+  uint64_t max_trx_id;
+  uint64_t purge_trx_id;
+  uint64_t pages_made_young;
+  uint64_t pages_not_made_young;
 };
 
 /** The values that the last SHOW GLOBAL STATUS read. The server reads status
@@ -79,6 +87,8 @@ static Status_values s_values;
       SPW_STATUS("stall_" name "_over_1s",                                     \
                  stalls[size_t(Stall::kind)].over_1s),                         \
       SPW_STATUS("stall_" name "_p99_us", stalls[size_t(Stall::kind)].p99_us), \
+      SPW_STATUS("stall_" name "_sessions_time_us",                            \
+                 stalls[size_t(Stall::kind)].sessions_time_us),                \
       SPW_STATUS("stall_" name "_since_last_s",                                \
                  stalls[size_t(Stall::kind)].since_last_s),                    \
       SPW_STATUS("stall_" name "_time_us",                                     \
@@ -129,6 +139,7 @@ static Stall_values stall_values(Stall kind) {
   return {.count = summary.count,
           .waiting = summary.waiting,
           .time_us = summary.time_us,
+          .sessions_time_us = summary.sessions_time_us,
           .max_us = summary.max_us,
           .p99_us = summary.percentile_us(99),
           .over_10ms = summary.longer_than(10'000),
@@ -157,6 +168,14 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
     s_values.flushed[i] = flush_work(static_cast<Flush_cause>(i));
   }
   s_values.flush_list_batches = flush_list_batches();
+  s_values.max_trx_id = trx_sys_get_next_trx_id_or_no();
+  s_values.purge_trx_id = purge_sys->iter.trx_no;
+  s_values.pages_made_young = s_values.pages_not_made_young = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    const buf_pool_stat_t &stat = buf_pool_from_array(i)->stat;
+    s_values.pages_made_young += stat.n_pages_made_young;
+    s_values.pages_not_made_young += stat.n_pages_not_made_young;
+  }
 
   var->type = SHOW_ARRAY;
   var->value = reinterpret_cast<char *>(&s_variables);

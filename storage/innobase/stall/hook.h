@@ -20,6 +20,19 @@ namespace spw {
 
 /** Kinds of stalls. Each has its own counters. */
 enum class Stall {
+  /** A session waits until the redo of its transaction, or of its group in
+  group commit, is written, and flushed if innodb_flush_log_at_trx_commit = 1.
+*/
+  COMMIT,
+  /** Group commit of the binary log: a session waits until the leader of its
+  group has committed it, or a leader waits for the group ahead. */
+  BINLOG_GROUP,
+  /** A leader writes its group to the binary log. */
+  BINLOG_WRITE,
+  /** A leader syncs the binary log. */
+  BINLOG_SYNC,
+  /** A session is delayed by the write throttle. */
+  WRITE_THROTTLE,
   /** A user thread waits for a checkpoint that reclaims redo space. */
   REDO_SPACE,
   /** The log writer waits for the same: it has reached the end of the redo
@@ -29,6 +42,11 @@ enum class Stall {
   LOG_BUFFER,
   /** A thread needs a page of the buffer pool, and none is free. */
   FREE_PAGE,
+  /** A thread needs a page that is being read, by itself or another thread,
+  while writes are in progress. */
+  PAGE_READ,
+  /** A thread is about to change a page that is being written. */
+  PAGE_WRITE,
   /** A thread that starts an asynchronous read waits for a slot. */
   AIO_READ,
   /** The same for a write. */
@@ -37,15 +55,25 @@ enum class Stall {
   FILE_EXTEND,
   /** A thread waits for a latch whose holder extends a data file. */
   FILE_EXTEND_OTHERS,
+  /** A thread syncs a data file, or waits until another thread has. */
+  FILE_SYNC,
+  /** A thread removes a data file. */
+  FILE_DELETE,
   /** A thread that writes pages waits for space in the doublewrite buffer. */
   DOUBLEWRITE,
+  /** A thread makes a checkpoint. */
+  CHECKPOINT,
   /** Not a wait: the page cleaners do sync flushing, as redo space is about to
   run out. */
   SYNC_FLUSH,
+  /** Not a wait: a pass of the page cleaners that takes longer than the second
+  that it has. Counted when it has ended. */
+  PAGE_CLEANER,
   N
 };
 
-/** A thread begins to wait. It may hold any latch.
+/** A thread begins to wait. It may hold any latch. A wait can contain others,
+which the thread ends in reverse order.
 @param[in]  kind  the kind of stall
 @return the time */
 std::chrono::steady_clock::time_point stall_begin(Stall kind);
@@ -54,6 +82,11 @@ std::chrono::steady_clock::time_point stall_begin(Stall kind);
 @param[in]  kind   the kind of stall
 @param[in]  start  the result of stall_begin() */
 void stall_end(Stall kind, std::chrono::steady_clock::time_point start);
+
+/** Count an episode that has ended now, and is no wait of this thread.
+@param[in]  kind   the kind of stall
+@param[in]  start  when it began */
+void stall_passed(Stall kind, std::chrono::steady_clock::time_point start);
 
 /** Times one wait of this thread. A thread that does not wait pays for a store
 and a branch. */
@@ -97,6 +130,17 @@ class Stall_wait {
 
  private:
   Stall_timer m_timer;
+};
+
+/** Times how long a session waits for redo to be written and flushed. Other
+threads are not timed. */
+class Commit_wait {
+ public:
+  /** @param[in]  is_written  whether the redo is written and flushed already */
+  explicit Commit_wait(bool is_written);
+
+ private:
+  Stall_timer m_timer{Stall::COMMIT};
 };
 
 /** Write stalls longer than innodb_stall_log_threshold_ms to the error log, if

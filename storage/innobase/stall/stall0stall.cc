@@ -19,6 +19,8 @@ Counts stalls, prints them, and writes long ones to the error log. */
 
 #include "univ.i"
 
+#include "sql/current_thd.h"
+#include "sql/sql_class.h"
 #include "ut0cpu_cache.h"
 #include "ut0log.h"
 
@@ -34,32 +36,66 @@ ulong stall_log_threshold_ms = 0;
 static ut::Cacheline_padded<Stall_stats>
     s_stalls[static_cast<size_t>(Stall::N)];
 
-/** Names of a stall in printed text. */
-struct Stall_names {
-  Stall kind;
-
-  /** In SHOW ENGINE INNODB STATUS: at most 22 characters. */
-  const char *row;
-
-  /** In the error log, after "Waits ". */
-  const char *phrase;
-};
-
 static constexpr Stall_names s_stall_names[] = {
-    {Stall::REDO_SPACE, "redo space", "for space in the redo log"},
-    {Stall::LOG_WRITER, "log writer", "of the log writer for a checkpoint"},
-    {Stall::LOG_BUFFER, "log buffer", "for space in the log buffer"},
-    {Stall::FREE_PAGE, "free page", "for a free page in the buffer pool"},
-    {Stall::AIO_READ, "AIO slot, read", "for an AIO slot to read"},
-    {Stall::AIO_WRITE, "AIO slot, write", "for an AIO slot to write"},
-    {Stall::FILE_EXTEND, "file extension", "to extend a data file"},
-    {Stall::FILE_EXTEND_OTHERS, "file extension, others",
-     "for another thread to extend a data file"},
-    {Stall::DOUBLEWRITE, "doublewrite", "for the doublewrite buffer"},
-    {Stall::SYNC_FLUSH, "sync flushing", "for sync flushing to end"}};
+    {Stall::COMMIT, "commit", "commit",
+     "Waits of commits for the redo log to be written"},
+    {Stall::BINLOG_GROUP, "binary log, group", "binlog_group",
+     "Waits in group commit of the binary log"},
+    {Stall::BINLOG_WRITE, "binary log, write", "binlog_write",
+     "Writes of the binary log"},
+    {Stall::BINLOG_SYNC, "binary log, sync", "binlog_sync",
+     "Syncs of the binary log"},
+    {Stall::WRITE_THROTTLE, "write throttle", "write_throttle",
+     "Delays by the write throttle"},
+    {Stall::REDO_SPACE, "redo space", "redo_space",
+     "Waits for space in the redo log"},
+    {Stall::LOG_WRITER, "log writer", "log_writer",
+     "Waits of the log writer for a checkpoint"},
+    {Stall::LOG_BUFFER, "log buffer", "log_buffer",
+     "Waits for space in the log buffer"},
+    {Stall::FREE_PAGE, "free page", "free_page",
+     "Waits for a free page in the buffer pool"},
+    {Stall::PAGE_READ, "page read", "page_read",
+     "Waits for a page to be read beside writes"},
+    {Stall::PAGE_WRITE, "page write", "page_write",
+     "Waits to change a page that is being written"},
+    {Stall::AIO_READ, "AIO slot, read", "aio_read",
+     "Waits for an AIO slot to read"},
+    {Stall::AIO_WRITE, "AIO slot, write", "aio_write",
+     "Waits for an AIO slot to write"},
+    {Stall::FILE_EXTEND, "file extension", "file_extend",
+     "Waits to extend a data file"},
+    {Stall::FILE_EXTEND_OTHERS, "file extension, others", "file_extend_others",
+     "Waits for another thread to extend a data file"},
+    {Stall::FILE_SYNC, "file sync", "file_sync", "Syncs of a data file"},
+    {Stall::FILE_DELETE, "file removal", "file_delete",
+     "Waits for the file system to remove a data file"},
+    {Stall::DOUBLEWRITE, "doublewrite", "doublewrite",
+     "Waits for the doublewrite buffer"},
+    {Stall::CHECKPOINT, "checkpoint", "checkpoint", "Checkpoints"},
+    {Stall::SYNC_FLUSH, "sync flushing", "sync_flush",
+     "Episodes of sync flushing"},
+    {Stall::PAGE_CLEANER, "page cleaner pass", "page_cleaner",
+     "Passes of the page cleaners"}};
 
 static_assert(std::size(s_stall_names) == static_cast<size_t>(Stall::N),
               "Each stall has names.");
+
+/** @return whether the names are in the order of the kinds */
+static constexpr bool is_in_order() {
+  for (size_t i = 0; i < std::size(s_stall_names); ++i) {
+    if (s_stall_names[i].kind != static_cast<Stall>(i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static_assert(is_in_order());
+
+/** Number of waits of this thread that have not ended: each contains the
+next. */
+static thread_local unsigned t_n_waits{0};
 
 /** When the server started. */
 static const steady_clock::time_point s_start = steady_clock::now();
@@ -79,16 +115,44 @@ static Stall_stats &stats_of(Stall kind) {
   return s_stalls[static_cast<size_t>(kind)];
 }
 
+const Stall_names &stall_names(Stall kind) {
+  return s_stall_names[static_cast<size_t>(kind)];
+}
+
+bool is_session(const THD *thd) {
+  return thd != nullptr && (thd->system_thread == NON_SYSTEM_THREAD ||
+                            thd->system_thread == SYSTEM_THREAD_EVENT_WORKER ||
+                            thd->slave_thread);
+}
+
 steady_clock::time_point stall_begin(Stall kind) {
   stats_of(kind).begin();
+  ++t_n_waits;
   return steady_clock::now();
 }
 
 void stall_end(Stall kind, steady_clock::time_point start) {
   const auto now = steady_clock::now();
+  const bool is_outermost = --t_n_waits == 0;
 
   stats_of(kind).end(duration_cast<microseconds>(now - start).count(),
-                     to_us(now), log_threshold_us());
+                     is_outermost && is_session(current_thd), to_us(now),
+                     log_threshold_us());
+}
+
+void stall_passed(Stall kind, steady_clock::time_point start) {
+  const auto now = steady_clock::now();
+  Stall_stats &stats = stats_of(kind);
+
+  stats.begin();
+  stats.end(duration_cast<microseconds>(now - start).count(), false, to_us(now),
+            log_threshold_us());
+}
+
+Commit_wait::Commit_wait(bool is_written) {
+  if (!is_written && is_session(current_thd)) {
+    m_timer.begin();
+  }
 }
 
 Stall_summary stall_summary(Stall kind) { return stats_of(kind).summary(); }
@@ -102,39 +166,52 @@ void stall_print(FILE *file) {
   constexpr size_t N = static_cast<size_t>(Stall::N);
   const uint64_t now_us = to_us(steady_clock::now());
   Stall_summary summaries[N];
-  bool any = false;
+  bool has_begun = false;
+  bool has_ended = false;
 
-  fprintf(file, "%-24s%12s%9s%14s%12s%12s%10s\n", "Stalls", "count", "waiting",
-          "total ms", "p99 ms", "max ms", "s ago");
+  for (const Stall_names &names : s_stall_names) {
+    Stall_summary &summary = summaries[static_cast<size_t>(names.kind)];
+    summary = stall_summary(names.kind);
+    has_begun |= summary.count != 0;
+    has_ended |= summary.last_us != 0;
+  }
+  if (!has_begun) {
+    fputs("Stalls: none\n", file);
+    return;
+  }
+  fprintf(file, "%-24s%12s%9s%14s%14s%12s%12s%10s\n", "Stalls", "count",
+          "waiting", "total ms", "sessions ms", "p99 ms", "max ms", "s ago");
+  for (const Stall_names &names : s_stall_names) {
+    const Stall_summary &summary = summaries[static_cast<size_t>(names.kind)];
 
-  for (size_t i = 0; i < N; ++i) {
-    const Stall_summary &summary = summaries[i] =
-        stall_summary(s_stall_names[i].kind);
-
-    fprintf(file, "  %-22s%12" PRIu64 "%9" PRIu64 "%14.3f%12.3f%12.3f",
-            s_stall_names[i].row, summary.count, summary.waiting,
-            summary.time_us / 1e3, summary.percentile_us(99) / 1e3,
+    if (summary.count == 0) {
+      continue;
+    }
+    fprintf(file, "  %-22s%12" PRIu64 "%9" PRIu64 "%14.3f%14.3f%12.3f%12.3f",
+            names.row, summary.count, summary.waiting, summary.time_us / 1e3,
+            summary.sessions_time_us / 1e3, summary.percentile_us(99) / 1e3,
             summary.max_us / 1e3);
     if (summary.last_us != 0) {
       fprintf(file, "%10.1f\n",
               summary.since_last_us(now_us, to_us(s_start)) / 1e6);
-      any = true;
     } else {
       fprintf(file, "%10s\n", "-");
     }
   }
 
-  if (any) {
+  if (has_ended) {
     fprintf(file, "%-24s%9s%9s%9s%9s%9s%9s%9s%9s%9s%9s\n", "Stalls up to",
             "1us", "10us", "100us", "1ms", "10ms", "100ms", "1s", "10s", "100s",
             "longer");
   }
-  for (size_t i = 0; i < N; ++i) {
-    if (summaries[i].last_us == 0) {
+  for (const Stall_names &names : s_stall_names) {
+    const Stall_summary &summary = summaries[static_cast<size_t>(names.kind)];
+
+    if (summary.last_us == 0) {
       continue;
     }
-    fprintf(file, "  %-22s", s_stall_names[i].row);
-    for (const uint64_t n : summaries[i].decades()) {
+    fprintf(file, "  %-22s", names.row);
+    for (const uint64_t n : summary.decades()) {
       fprintf(file, " %8" PRIu64, n);
     }
     putc('\n', file);
@@ -153,7 +230,7 @@ void stall_log() {
     }
 
     ib::warn warning;
-    warning << "Waits " << names.phrase << ", longer than"
+    warning << names.phrase << ", longer than"
             << " innodb_stall_log_threshold_ms: ";
     if (line.count != 0) {
       warning << line.count << " since the last such message, the longest "
@@ -166,7 +243,7 @@ void stall_log() {
       warning << line.waiting << " under way, and none has ended for "
               << line.waiting_us / 1000 << " ms";
     }
-    warning << ". See FLUSHING AND STALLS in SHOW ENGINE INNODB STATUS.";
+    warning << ". See \"Flushing and stalls\" in SHOW ENGINE INNODB STATUS.";
   }
 }
 

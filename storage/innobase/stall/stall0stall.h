@@ -21,11 +21,36 @@ counters begin at server start. Any thread reads them without a latch. */
 #include "stall/hook.h"
 #include "stall/policy/stall0stats.h"
 
+class THD;
+
 namespace spw {
 
 /** innodb_stall_log_threshold_ms: stalls longer than this are written to the
 error log: milliseconds; 0: none is. Changed at run time without a latch. */
 extern unsigned long stall_log_threshold_ms;
+
+/** Names of a kind of stall. */
+struct Stall_names {
+  Stall kind;
+
+  /** In SHOW ENGINE INNODB STATUS: at most 22 characters. */
+  const char *row;
+
+  /** In INFORMATION_SCHEMA.INNODB_STALLS; with "Innodb_stall_", the begin of
+  the names of its status variables. */
+  const char *name;
+
+  /** Its stalls, in the error log. */
+  const char *phrase;
+};
+
+/** @param[in]  kind  the kind of stall
+@return its names */
+const Stall_names &stall_names(Stall kind);
+
+/** @param[in]  thd  a session, or nullptr
+@return whether it works for a user: for a client, an event or replication */
+bool is_session(const THD *thd);
 
 /** @param[in]  kind  the kind of stall
 @return its statistics */

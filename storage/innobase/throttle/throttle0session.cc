@@ -31,6 +31,7 @@ do page splits and rollbacks. */
 #include "lock0lock.h"
 #include "mysql/psi/mysql_cond.h"
 #include "mysql/psi/mysql_mutex.h"
+#include "mysql/psi/mysql_stage.h"
 #include "mysql/service_thd_wait.h"
 #include "que0que.h"
 #include "redo/redo0state.h"
@@ -42,6 +43,7 @@ do page splits and rollbacks. */
 #include "sql/sql_class.h"
 #include "sql/table.h"
 #include "srv0conc.h"
+#include "stall/stall0stall.h"
 #include "throttle/hook.h"
 #include "throttle/policy/throttle0queue.h"
 #include "trx0trx.h"
@@ -61,10 +63,10 @@ using std::chrono::duration_cast;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-/** State of a delayed session in SHOW PROCESSLIST. It is not a stage of the
-performance schema, so that a statement that reports its progress, as ALTER
-TABLE does, keeps its stage. */
-constexpr const char *WAITING = "Delayed by write throttle";
+/** Stage of a delayed session. It reports the progress of the stage that it
+interrupts, such as that of ALTER TABLE. */
+PSI_stage_info s_stage = {0, "Delayed by write throttle",
+                          PSI_FLAG_STAGE_PROGRESS, PSI_DOCUMENT_ME};
 
 /** A session that may not be delayed for longer is not delayed, as the kernel
 adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK): nanoseconds. */
@@ -87,14 +89,9 @@ struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
   std::atomic<uint64_t> n_begun{0};
 } s_limit;
 
-/** Redo that sessions were charged; past delays; sessions delayed now. Written
-only while there is a limit. */
-struct alignas(ut::INNODB_CACHE_LINE_SIZE) {
-  std::atomic<uint64_t> charged_bytes{0};
-  std::atomic<uint64_t> n_delays{0};
-  std::atomic<uint64_t> delay_us{0};
-  std::atomic<uint64_t> n_waiting{0};
-} s_stats;
+/** Redo that sessions were charged: bytes. Written only while there is a
+limit. */
+alignas(ut::INNODB_CACHE_LINE_SIZE) std::atomic<uint64_t> s_charged_bytes{0};
 
 /** Redo that a thread has generated, and that its sessions were charged: bytes
 of LSN. */
@@ -131,7 +128,12 @@ them, the leader, wakes those that have waited; the page cleaners' coordinator
 does it, too. The mutex is the last in the latching order, as THD::awake() takes
 it. */
 struct Shared_queue {
-  Shared_queue() { mysql_mutex_init(0, &mutex, MY_MUTEX_INIT_FAST); }
+  Shared_queue() {
+    mysql_mutex_init(0, &mutex, MY_MUTEX_INIT_FAST);
+    /* Not when the server starts: tests of the sys schema list the stages. */
+    PSI_stage_info *stages[] = {&s_stage};
+    mysql_stage_register("innodb", stages, 1);
+  }
 
   /** Let time pass at the current limit, and wake the sessions that have
   waited. The caller holds the mutex.
@@ -199,14 +201,6 @@ void Shared_queue::wake(int64_t now) {
   }
 }
 
-/** @return whether the thread works for a user: a session, an event or a
-replication thread */
-bool is_throttled_thread(const THD *thd) {
-  return thd != nullptr && (thd->system_thread == NON_SYSTEM_THREAD ||
-                            thd->system_thread == SYSTEM_THREAD_EVENT_WORKER ||
-                            thd->slave_thread);
-}
-
 /** @return whether a change of the table may be delayed. The server changes its
 own tables while it holds locks that all sessions need, such as the binary
 log's. Temporary tables are not in the redo log */
@@ -236,7 +230,7 @@ bool locks_whole_table(const THD *thd) {
 nullptr */
 THD *throttled_session(const dict_table_t *table) {
   THD *const thd = current_thd;
-  return is_throttled_thread(thd) && is_throttled_table(table) ? thd : nullptr;
+  return is_session(thd) && is_throttled_table(table) ? thd : nullptr;
 }
 
 /** Whether the redo of this thread may have to be charged. What was generated
@@ -269,7 +263,7 @@ uint64_t take_uncharged() {
 void Shared_queue::charge(int64_t now, uint64_t id, uint64_t bytes) {
   queue.set_rate(now, limit_at(now));
   if (bytes != 0) {
-    s_stats.charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    s_charged_bytes.fetch_add(bytes, std::memory_order_relaxed);
     queue.charge(now, id, static_cast<double>(bytes));
     set_deadline(now, id);
   }
@@ -367,6 +361,27 @@ bool is_client_gone(THD *thd) {
          !thd->is_connected();
 }
 
+/** Progress of a stage, in its own unit. */
+struct Stage_progress {
+  /** @param[in]  thd  the session of this thread */
+  explicit Stage_progress(const THD *thd) {
+    if (const PSI_stage_progress *const stage = thd->m_stage_progress_psi) {
+      completed = stage->m_work_completed;
+      estimated = stage->m_work_estimated;
+    }
+  }
+
+  /** The stage of the session has changed: it goes on from here.
+  @param[in]  thd  the session of this thread */
+  void report(const THD *thd) const {
+    mysql_stage_set_work_completed(thd->m_stage_progress_psi, completed);
+    mysql_stage_set_work_estimated(thd->m_stage_progress_psi, estimated);
+  }
+
+  ulonglong completed{0};
+  ulonglong estimated{0};
+};
+
 /** Wait until the charges of the session are served.
 @param[in]  thd     the session
 @param[in]  start   the current time
@@ -380,11 +395,11 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   mysql_cond_init(0, &self);
   Shared_queue &shared = shared_queue();
   PSI_stage_info old_stage;
-  PSI_stage_progress *const progress = thd->m_stage_progress_psi;
+  const Stage_progress progress{thd};
   mysql_mutex_lock(&shared.mutex);
-  thd->enter_cond(&self, &shared.mutex, nullptr, &old_stage, __func__, __FILE__,
-                  __LINE__);
-  thd->set_proc_info(WAITING);
+  thd->enter_cond(&self, &shared.mutex, &s_stage, &old_stage, __func__,
+                  __FILE__, __LINE__);
+  progress.report(thd);
   shared.waiters.emplace(id, &self);
   const int64_t deadline = shared.queue.deadline_ns(id);
   const int64_t locked_end = throttle_locked_end_ns(start, deadline);
@@ -436,9 +451,8 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   shared.waiters.erase(id);
   shared.leave(&self);
   mysql_mutex_unlock(&shared.mutex);
-  thd->exit_cond(nullptr, __func__, __FILE__, __LINE__);
-  thd->set_proc_info(old_stage.m_name);
-  thd->m_stage_progress_psi = progress;
+  thd->exit_cond(&old_stage, __func__, __FILE__, __LINE__);
+  progress.report(thd);
   mysql_cond_destroy(&self);
 }
 
@@ -465,15 +479,13 @@ void charge_and_delay(THD *thd, trx_t *locker) {
   if (is_inside) {
     srv_conc_force_exit_innodb(locker);
   }
-  s_stats.n_waiting.fetch_add(1, std::memory_order_relaxed);
   /* A thread pool may run other sessions meanwhile. */
   thd_wait_begin(thd, THD_WAIT_SLEEP);
-  sleep_until_served(thd, start, locker);
+  {
+    Stall_wait stall{Stall::WRITE_THROTTLE};
+    sleep_until_served(thd, start, locker);
+  }
   thd_wait_end(thd);
-  s_stats.n_waiting.fetch_sub(1, std::memory_order_relaxed);
-  s_stats.n_delays.fetch_add(1, std::memory_order_relaxed);
-  s_stats.delay_us.fetch_add((now_ns() - start) / 1000,
-                             std::memory_order_relaxed);
   if (is_inside) {
     srv_conc_force_enter_innodb(locker);
   }
@@ -501,18 +513,14 @@ void throttle_set_limit(double bytes_per_s) {
   mysql_mutex_unlock(&shared.mutex);
 }
 
-Throttle_stats throttle_stats() {
-  return {
-      .charged_bytes = s_stats.charged_bytes.load(std::memory_order_relaxed),
-      .n_delays = s_stats.n_delays.load(std::memory_order_relaxed),
-      .delay_us = s_stats.delay_us.load(std::memory_order_relaxed),
-      .n_waiting = s_stats.n_waiting.load(std::memory_order_relaxed)};
+uint64_t throttle_charged_bytes() {
+  return s_charged_bytes.load(std::memory_order_relaxed);
 }
 
 double throttle_limit() { return limit_at(now_ns()); }
 
 void throttle_session_ended(const THD *thd) {
-  if (thd->is_attachable_transaction_active() || !is_throttled_thread(thd)) {
+  if (thd->is_attachable_transaction_active() || !is_session(thd)) {
     return;
   }
   if (!is_limited()) {
@@ -566,8 +574,7 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
 }
 
 void throttle_statement_ended(const THD *thd) {
-  if (t_redo.generated == t_redo.charged || !is_limited() ||
-      !is_throttled_thread(thd)) {
+  if (t_redo.generated == t_redo.charged || !is_limited() || !is_session(thd)) {
     return;
   }
   const uint64_t id = thd->thread_id();

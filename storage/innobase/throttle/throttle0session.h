@@ -28,17 +28,9 @@ extern double ahead_flushing_age_pct;
 /** innodb_ahead_flushing_max_delay_us: microseconds; 0 delays no session. */
 extern unsigned long ahead_flushing_max_delay_us;
 
-/** Since the server started: redo that sessions were charged, in bytes, and
-delays; sessions delayed now. */
-struct Throttle_stats {
-  uint64_t charged_bytes;
-  uint64_t n_delays;
-  uint64_t delay_us;
-  uint64_t n_waiting;
-};
-
-/** @return the statistics. Any thread, no latch. */
-Throttle_stats throttle_stats();
+/** @return redo that sessions were charged since the server started: bytes. Any
+thread, no latch. Their delays are stalls (Stall::WRITE_THROTTLE). */
+uint64_t throttle_charged_bytes();
 
 /** Limit the redo of sessions from now on. Called by the page cleaners'
 coordinator.

@@ -60,6 +60,10 @@ struct Stall_summary {
   uint64_t time_us{0};
   uint64_t max_us{0};
 
+  /** Of the total, what sessions have waited; a wait inside another one is left
+  out: microseconds. The sum of all kinds is what sessions have waited. */
+  uint64_t sessions_time_us{0};
+
   /** Time when the last one ended, of the caller's clock; 0 if none has. */
   uint64_t last_us{0};
 
@@ -152,12 +156,18 @@ class Stall_stats {
 
   /** A wait ends.
   @param[in]  duration_us       its duration: microseconds
+  @param[in]  is_of_session     whether a session waited, and no other wait
+                                contains this one
   @param[in]  now_us            time of a monotonic clock: microseconds
   @param[in]  log_threshold_us  longer waits go to the error log; 0: none
   does */
-  void end(uint64_t duration_us, uint64_t now_us, uint64_t log_threshold_us) {
+  void end(uint64_t duration_us, bool is_of_session, uint64_t now_us,
+           uint64_t log_threshold_us) {
     m_ended.fetch_add(1, std::memory_order_relaxed);
     m_time_us.fetch_add(duration_us, std::memory_order_relaxed);
+    if (is_of_session) {
+      m_sessions_time_us.fetch_add(duration_us, std::memory_order_relaxed);
+    }
     m_buckets[stall_bucket(duration_us)].fetch_add(1,
                                                    std::memory_order_relaxed);
     raise(m_max_us, duration_us);
@@ -181,6 +191,8 @@ class Stall_stats {
     summary.count = m_begun.load(std::memory_order_relaxed);
     summary.waiting = summary.count - std::min(ended, summary.count);
     summary.time_us = m_time_us.load(std::memory_order_relaxed);
+    summary.sessions_time_us =
+        m_sessions_time_us.load(std::memory_order_relaxed);
     summary.max_us = m_max_us.load(std::memory_order_relaxed);
     summary.last_us = m_last_us.load(std::memory_order_relaxed);
     for (size_t i = 0; i < STALL_BUCKETS; ++i) {
@@ -268,6 +280,7 @@ class Stall_stats {
   std::atomic<uint64_t> m_begun{0};
   std::atomic<uint64_t> m_ended{0};
   std::atomic<uint64_t> m_time_us{0};
+  std::atomic<uint64_t> m_sessions_time_us{0};
   std::atomic<uint64_t> m_max_us{0};
   std::atomic<uint64_t> m_last_us{0};
   std::array<std::atomic<uint64_t>, STALL_BUCKETS> m_buckets{};

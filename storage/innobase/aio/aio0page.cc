@@ -1,0 +1,52 @@
+/*****************************************************************************
+
+Copyright (c) 2026, the Spillway authors.
+
+This program is free software; you can redistribute it and/or modify it under
+the terms of the GNU General Public License, version 2.0, as published by the
+Free Software Foundation. See the file LICENSE.
+
+*****************************************************************************/
+
+/** @file aio/aio0page.cc
+Times the waits of threads for the I/O of a page. */
+
+#include "univ.i"
+
+#include "aio/aio0array.h"
+#include "aio/hook.h"
+#include "os0file.h"
+#include "sync0rw.h"
+
+namespace spw {
+
+/** @return whether a file of InnoDB is being written */
+static bool is_writing() {
+  return os_n_pending_writes.load(std::memory_order_relaxed) != 0 ||
+         aio_is_writing();
+}
+
+Page_read_wait::Page_read_wait(bool is_sync) {
+  if (is_sync && is_writing()) {
+    m_timer.begin();
+  }
+}
+
+Page_latch_wait::Page_latch_wait(ulint request_type, const rw_lock_t *latch) {
+  if ((request_type != RW_LOCK_S && request_type != RW_LOCK_SX &&
+       request_type != RW_LOCK_X) ||
+      !latch->is_block_lock || latch->recursive.load()) {
+    return;
+  }
+  /* The latch is passed from the thread that starts an I/O to the one that
+  completes it, and is not recursive meanwhile. A read holds an X-latch, a
+  write an SX-latch, with or without S-latches beside: see rw_lock_t. */
+  const int32_t lock_word = latch->lock_word.load();
+  if (lock_word == 0 && is_writing()) {
+    m_read.begin();
+  } else if (lock_word > 0 && lock_word <= X_LOCK_HALF_DECR) {
+    m_write.begin();
+  }
+}
+
+}  // namespace spw
