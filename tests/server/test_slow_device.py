@@ -1,8 +1,9 @@
-"""A slow device: the stall counters count the waits that it causes, and no others."""
+"""A slow device: the stall counters count the waits that it causes, and no others, and account for what clients wait."""
 
 import contextlib
 import functools
 import re
+import time
 import unittest
 
 from spillway.block_throttle import Limits, throttled
@@ -27,6 +28,18 @@ OPTIONS = (
     "--innodb-stall-log-threshold-ms=100",
     "--innodb-monitor-enable=dblwr_flush_wait_events",
 )
+# What limits the clients, and the options for it, which come after OPTIONS.
+ACCOUNTED = {
+    "commits": ("--innodb-redo-log-capacity=1G", "--innodb-flush-log-at-trx-commit=1"),
+    "binary log": ("--innodb-redo-log-capacity=1G", "--innodb-flush-log-at-trx-commit=1", "--log-bin=binlog",
+                   "--sync-binlog=1"),
+    "redo space": ("--innodb-ahead-flushing=OFF",),
+    "write throttle": ("--innodb-redo-log-capacity=64M", "--innodb-ahead-flushing=ON"),
+    "reads behind writes": ("--innodb-redo-log-capacity=1G", "--innodb-buffer-pool-size=32M",
+                            "--innodb-buffer-pool-instances=1"),
+}  # fmt: skip
+ACCOUNTED_SECONDS = 10
+ACCOUNTED_MIN = 0.9
 # Upstream's metric counts waits until a doublewrite batch is written to the data files. Until these are synced, the
 # next batch waits for the segment.
 BATCH_WAITS = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'dblwr_flush_wait_events'"
@@ -87,6 +100,31 @@ class SlowDevice(unittest.TestCase):
                 client.communicate(timeout=LOAD_SECONDS)
         for client in clients:
             self.assertEqual(client.returncode, 0)
+
+    def sessions_time(self):
+        """Seconds that sessions have waited, by the kind of stall."""
+        rows = self.scratch.sql("SELECT kind, sessions_time_us FROM information_schema.innodb_stalls").splitlines()
+        return {kind: int(us) / 1e6 for kind, us in (row.split("\t") for row in rows)}
+
+    def test_waits_account_for_what_clients_saw(self):
+        for name, options in ACCOUNTED.items():
+            with self.subTest(name):
+                # Upstream accepts --log-bin after --skip-log-bin.
+                self.scratch.start(FORK, *OPTIONS, *options)
+                self.scratch.sql("DROP DATABASE IF EXISTS d;" + SETUP)
+                before = self.sessions_time()
+                try:
+                    with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
+                        start = time.monotonic()
+                        with self.load():
+                            time.sleep(ACCOUNTED_SECONDS)
+                        clients_saw = CONNECTIONS * (time.monotonic() - start)
+                except Skip as skip:
+                    self.skipTest(str(skip))
+                waits = {kind: seconds - before[kind] for kind, seconds in self.sessions_time().items()}
+                self.assertGreaterEqual(sum(waits.values()), ACCOUNTED_MIN * clients_saw, waits)
+                self.assertLessEqual(sum(waits.values()), clients_saw, waits)
+                self.assertEqual(self.scratch.end(), 0)
 
     def test_who_waits(self):
         self.scratch.start(FORK, *OPTIONS)

@@ -62,6 +62,16 @@ TEST(StallStats, CountsAtBeginAndTimesAtEnd) {
   EXPECT_EQ(summary.buckets[stall_bucket(300)], 1u);
 }
 
+TEST(StallStats, TimeOfSessionsIsApart) {
+  Stall_stats stats;
+  for (const bool is_of_session : {true, false, true}) {
+    stats.begin();
+    stats.end(300, is_of_session, 1000, 0);
+  }
+  EXPECT_EQ(stats.summary().time_us, 900u);
+  EXPECT_EQ(stats.summary().sessions_time_us, 600u);
+}
+
 TEST(StallStats, KeepsMaximumAndLatestEnd) {
   Stall_stats stats;
   for (const auto &[duration, now] :
