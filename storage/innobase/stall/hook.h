@@ -126,10 +126,16 @@ class Stall_timer {
 class Stall_wait {
  public:
   /** @param[in]  kind  the kind of stall */
-  explicit Stall_wait(Stall kind) : m_timer(kind) { m_timer.begin(); }
+  explicit Stall_wait(Stall kind) : m_kind(kind), m_start(stall_begin(kind)) {}
+
+  ~Stall_wait() { stall_end(m_kind, m_start); }
+
+  Stall_wait(const Stall_wait &) = delete;
+  Stall_wait &operator=(const Stall_wait &) = delete;
 
  private:
-  Stall_timer m_timer;
+  const Stall m_kind;
+  const std::chrono::steady_clock::time_point m_start;
 };
 
 /** Times how long a session waits for redo to be written and flushed. Other
