@@ -1,6 +1,7 @@
 """A slow device: the stall counters count the waits that it causes, and no others, and account for what clients wait."""
 
 import contextlib
+import dataclasses
 import functools
 import re
 import time
@@ -96,12 +97,15 @@ class SlowDevice(unittest.TestCase):
         rows = self.scratch.sql("SELECT kind, sessions_time_us FROM information_schema.innodb_stalls").splitlines()
         return {kind: int(us) / 1e6 for kind, us in (row.split("\t") for row in rows)}
 
-    def assert_waits_account_for_what_clients_saw(self, kind, *options):
+    def assert_waits_account_for_what_clients_saw(self, kind, *options, n_rows=0):
         """The first load makes sessions wait for kind, mostly; the second one is measured, from the first wait on."""
         self.scratch.start(FORK, *OPTIONS, *options)
-        self.scratch.sql(SETUP)
+        # Files that grow by 64 MB would make all sessions wait.
+        self.scratch.sql(SETUP.replace("AUTOEXTEND_SIZE = 64M", ""))
+        with self.load():
+            wait_until(lambda: int(self.scratch.sql("SELECT COUNT(*) FROM d.t")) >= n_rows, "too few rows")
         try:
-            with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
+            with throttled(self.scratch.process.pid, self.scratch.path, dataclasses.replace(LIMITS, read_iops=100)):
                 with self.load():
                     wait_until(lambda: self.sessions_time()[kind] > 5, f"no waits for {kind}")
                 before = self.sessions_time()
@@ -137,8 +141,8 @@ class SlowDevice(unittest.TestCase):
 
     def test_account_of_reads_behind_writes(self):
         self.assert_waits_account_for_what_clients_saw(
-            "page_read", "--innodb-redo-log-capacity=1G", "--innodb-buffer-pool-size=16M",
-            "--innodb-buffer-pool-instances=1", "--innodb-lru-scan-depth=100")  # fmt: skip
+            "page_read", "--innodb-redo-log-capacity=1G", "--innodb-buffer-pool-size=32M",
+            "--innodb-buffer-pool-instances=1", n_rows=50000)  # fmt: skip
 
     def test_who_waits(self):
         self.scratch.start(FORK, *OPTIONS)

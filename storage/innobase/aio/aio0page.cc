@@ -32,21 +32,25 @@ Page_read_wait::Page_read_wait(bool is_sync) {
   }
 }
 
-Page_latch_wait::Page_latch_wait(ulint request_type, const rw_lock_t *latch) {
+/** @return the kind of a sleep for a latch: see Latch_wait */
+static Stall kind_of_sleep(ulint request_type, const rw_lock_t *latch) {
   if ((request_type != RW_LOCK_S && request_type != RW_LOCK_SX &&
        request_type != RW_LOCK_X) ||
       !latch->is_block_lock || latch->recursive.load()) {
-    return;
+    return Stall::LATCH;
   }
   /* The latch is passed from the thread that starts an I/O to the one that
   completes it, and is not recursive meanwhile. A read holds an X-latch, a
   write an SX-latch, with or without S-latches beside: see rw_lock_t. */
   const int32_t lock_word = latch->lock_word.load();
   if (lock_word == 0 && is_writing()) {
-    m_read.begin();
-  } else if (lock_word > 0 && lock_word <= X_LOCK_HALF_DECR) {
-    m_write.begin();
+    return Stall::PAGE_READ;
   }
+  return lock_word > 0 && lock_word <= X_LOCK_HALF_DECR ? Stall::PAGE_WRITE
+                                                        : Stall::LATCH;
 }
+
+Latch_wait::Latch_wait(ulint request_type, const rw_lock_t *latch)
+    : m_wait(kind_of_sleep(request_type, latch)) {}
 
 }  // namespace spw

@@ -138,19 +138,18 @@ class Page_read_wait {
   Stall_timer m_timer{Stall::PAGE_READ};
 };
 
-/** Times a thread's sleep for the latch of a page that is being written, or
-that another thread reads while writes are in progress. A sleep that begins
-before the I/O is not timed. */
-class Page_latch_wait {
+/** Times a thread's sleep for a latch or a mutex: of a page that is being
+written, or that another thread reads while writes are in progress, or any other
+one. What counts is the begin of the sleep. */
+class Latch_wait {
  public:
   /** @param[in]  request_type  what this thread is about to wait for, as in the
   wait array: RW_LOCK_S, ..., or a mutex
   @param[in]  latch         the latch; ignored for a mutex */
-  Page_latch_wait(ulint request_type, const rw_lock_t *latch);
+  Latch_wait(ulint request_type, const rw_lock_t *latch);
 
  private:
-  Stall_timer m_read{Stall::PAGE_READ};
-  Stall_timer m_write{Stall::PAGE_WRITE};
+  Stall_wait m_wait;
 };
 
 /** Print the AIO lines of SHOW ENGINE INNODB STATUS, section FILE I/O.

@@ -47,6 +47,9 @@ enum class Stall {
   PAGE_READ,
   /** A thread is about to change a page that is being written. */
   PAGE_WRITE,
+  /** A thread sleeps for another latch or mutex of InnoDB: of a thread that
+  waits itself, as a rule, if that takes long. */
+  LATCH,
   /** A thread that starts an asynchronous read waits for a slot. */
   AIO_READ,
   /** The same for a write. */

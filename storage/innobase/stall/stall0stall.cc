@@ -59,6 +59,7 @@ static constexpr Stall_names s_stall_names[] = {
      "Waits for a page to be read beside writes"},
     {Stall::PAGE_WRITE, "page write", "page_write",
      "Waits to change a page that is being written"},
+    {Stall::LATCH, "latch", "latch", "Waits for a latch"},
     {Stall::AIO_READ, "AIO slot, read", "aio_read",
      "Waits for an AIO slot to read"},
     {Stall::AIO_WRITE, "AIO slot, write", "aio_write",
