@@ -50,7 +50,8 @@ class Debian12(unittest.TestCase):
         self.assertIn("'/var/lib/mysql' is initialised", output)
         self.assertTrue(self.root.requested("start"))
         self.assertNotIn("not found", self.root.run("ldd", "/usr/sbin/mysqld"))
-        self.assertTrue((self.root.path / "usr/lib/spillway/share/spillway/balanced.cnf").exists())
+        for name in ("balanced.cnf", "grafana-flushing-and-stalls.json", "prometheus-alerts.yml"):
+            self.assertTrue((self.root.path / "usr/lib/spillway/share/spillway" / name).exists(), name)
         self.assertIn("Spillway", self.root.run("mysqld", "--version"))
         with self.unit.running():
             self.assertIn("Spillway", self.root.sql("SELECT @@version_comment, CURRENT_USER()"))

@@ -44,6 +44,10 @@ class InstallPackages(unittest.TestCase):
         self.assertNotIn("patchelf", self.asked())
         self.assertIn("patchelf", self.asked("package"))
 
+    def test_services_are_not_part_of_all(self):
+        self.assertNotIn("prometheus", self.asked())
+        self.assertIn("prometheus", self.asked("monitoring"))
+
     def test_one_more(self):
         self.assertEqual(self.asked("debootstrap")[-1], "debootstrap")
 
