@@ -105,7 +105,7 @@ class StatusReport(unittest.TestCase):
             wait_until(lambda: self.counter("Innodb_stall_sync_flush_count") > 0, "no sync flushing")
             watch = "--seconds=3", f"--record={record}"
             wait_until(lambda: self.run_status(*watch).returncode == FINDINGS, "no finding")
-        said = subprocess.run([STATUS, f"--read={record}", "--plot"], capture_output=True, text=True, check=False).stdout
+        said = subprocess.run([STATUS, f"--read={record}"], capture_output=True, text=True, check=False).stdout
         self.assertRegex(said, r"Redo space (ran|was about to run) out: ")
         self.assertIn("SET GLOBAL innodb_ahead_flushing = ON;", said)
         self.assertRegex(said, r"\n  sync_flush +- ")

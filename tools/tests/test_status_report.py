@@ -41,7 +41,8 @@ NEW_KINDS = ("binlog_group", "binlog_sync", "binlog_write", "checkpoint", "commi
              "page_cleaner", "page_read", "page_write", "write_throttle")  # fmt: skip
 # Kinds of which any wait is a finding, and its words.
 AT_ONCE = {"log_writer": "The log writer waited", "redo_space": "Redo space ran out",
-           "page_cleaner": "The page cleaners were slow", "sync_flush": "1 episode of sync flushing"}  # fmt: skip
+           "page_cleaner": "The page cleaners were slow: 1 pass of more than 1 s.",
+           "sync_flush": "1 episode of sync flushing"}  # fmt: skip
 FIGURES = ("count", "waiting", "time_us", "max_us", "over_10ms", "over_100ms", "over_1s")
 # The page that a finding names.
 PAGE = re.compile(r"\(([a-z-]+\.md(?:#[a-z-]+)?)\)$", re.MULTILINE)
@@ -282,6 +283,10 @@ class Findings(Recorded):
         delayed = {"ahead_flush_sessions_delayed": 3, "ahead_flush_delays": 3, "ahead_flush_throttle_state": "limited"}
         self.found(["'write_throttle': 3 waits, 3 in progress"], delayed, settings=ON)
 
+    def test_extension_is_one_finding(self):
+        """Others wait for the thread that extends the file."""
+        self.found(["kind 'file_extend': 1 wait"], long_wait("file_extend") | long_wait("file_extend_others"))
+
     def test_single_pages(self):
         self.found(["There was no free page: threads flushed 7 single pages"],
                    {"buffer_pool_flush_single_page_pages": 7}, page="read-a-stall.md#cause-and-action")  # fmt: skip
@@ -340,6 +345,9 @@ class Picture(Recorded):
         self.assertEqual(len(bars), 44)
         self.assertEqual(bars.replace("_", ""), "#")
         self.assertIn("One column is 3 seconds", self.report(WELL, ages, "--plot"))
+        minute = record(*({"checkpoint_age": i * MIB // 2} for i in range(61)))
+        self.assertEqual(len(self.bars(minute, "checkpoint age")), 60)
+        self.assertIn("One column is 1 second", self.report(WELL, minute, "--plot"))
 
 
 class Refused(Recorded):
