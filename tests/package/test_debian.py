@@ -383,8 +383,8 @@ class Debian12(unittest.TestCase):
         (self.root.path / "opt/one").mkdir()
         subprocess.run(["tar", "-C", self.root.path / "opt/one", "-xf", self.tarball, "--strip-components=1"],
                        check=True)  # fmt: skip
-        for name in ("LICENSE", "bin/mysqld", "bin/spillway-downgrade-check", "include/mysql.h", "lib/plugin",
-                     "share/spillway/balanced.cnf", "support-files", "docs/licenses", "man"):  # fmt: skip
+        for name in ("LICENSE", "bin/mysqld", "bin/spillway-downgrade-check", "bin/spillway-status", "include/mysql.h",
+                     "lib/plugin", "share/spillway/balanced.cnf", "support-files", "docs/licenses", "man"):  # fmt: skip
             self.assertTrue((self.root.path / "opt/one" / name).exists(), name)
         self.assertFalse((self.root.path / "opt/one/mysql-test").exists())
         (self.root.path / "opt/one").rename(self.root.path / "opt/two")

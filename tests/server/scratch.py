@@ -124,6 +124,19 @@ class Scratch:
             raise AssertionError(f"{text}: {result.stderr}")
         return result.stdout.strip()
 
+    def start_script(self, program, *options, user="root", wrapper=(), folders=(FORK.parent,)):
+        """Start one of scripts/, which runs the client. folders: where it finds the client. Returns the process."""
+        path = ":".join((*map(str, folders), os.environ["PATH"]))
+        command = [*wrapper, program, "--no-defaults", f"--socket={self.path}/s", f"--user={user}", *options]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=os.environ | {"PATH": path})  # fmt: skip
+
+    def run_script(self, program, *options, **how):
+        """start_script(), and wait for its end. Returns the process."""
+        with self.start_script(program, *options, **how) as process:
+            stdout, stderr = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
     def space_id(self, table):
         """The ID of a table's tablespace; table: database/table."""
         return int(self.sql(f"SELECT space FROM information_schema.innodb_tablespaces WHERE name = '{table}'"))
@@ -145,8 +158,6 @@ class ScratchWithFile(Scratch):
         assert no_defaults == "--no-defaults"
         return [str(mysqld), *self.defaults, *rest]
 
-    def downgrade_check(self, *options, user="root", wrapper=(), program=CHECK, folders=(FORK.parent,)):
-        """Run spillway-downgrade-check on the server. folders: where it finds the client. Returns the process."""
-        path = ":".join((*map(str, folders), os.environ["PATH"]))
-        command = [*wrapper, program, "--no-defaults", f"--socket={self.path}/s", f"--user={user}", *options]
-        return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path}, check=False)
+    def downgrade_check(self, *options, program=CHECK, **how):
+        """Run spillway-downgrade-check on the server. Returns the process."""
+        return self.run_script(program, *options, **how)

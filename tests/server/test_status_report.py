@@ -1,0 +1,152 @@
+"""spillway-status on a server: what it prints, its exit status, and that a stalled server answers it.
+
+tools/tests/test_status_report.py tests its conclusions, on recorded samples.
+"""
+
+import contextlib
+import re
+import shutil
+import subprocess
+import unittest
+
+from .scratch import FORK, REPO, STOCK, Scratch, wait_until
+
+STATUS = REPO / "scripts/spillway-status"
+# Its exit status.
+WELL, FINDINGS, UNREADABLE = 0, 1, 2
+COLUMNS = 100
+CONNECTIONS = 4
+# No page is flushed before sync flushing, so that any device stalls sessions.
+STALLING = ("--innodb-redo-log-capacity=8M", "--innodb-adaptive-flushing=OFF", "--innodb-max-dirty-pages-pct-lwm=0",
+            "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin")  # fmt: skip
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id BIGINT PRIMARY KEY, a VARCHAR(4000) NOT NULL) CHARSET latin1;
+DELIMITER |
+CREATE PROCEDURE d.fill() BEGIN
+  WHILE IS_USED_LOCK('go') IS NOT NULL DO
+    INSERT INTO d.t VALUES (FLOOR(RAND() * 1e9) * 1e9 + FLOOR(RAND() * 1e9), REPEAT('a', 3000));
+  END WHILE;
+END|
+"""
+WATCHER = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()"
+
+
+class StatusReport(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(Scratch("/var/tmp"))
+        self.server.initialise(FORK)
+
+    def run_status(self, *options, **how):
+        return self.server.run_script(STATUS, *options, **how)
+
+    def status(self, expected, *options, **how):
+        """Run the command, and check its exit status and width. Returns what it has printed."""
+        result = self.run_status(*options, **how)
+        said = result.stdout + result.stderr
+        self.assertEqual(result.returncode, expected, said)
+        self.assertEqual(result.stderr != "", expected == UNREADABLE, said)
+        for line in result.stdout.splitlines():
+            self.assertLessEqual(len(line), COLUMNS, line)
+        return said
+
+    @contextlib.contextmanager
+    def load(self):
+        """CONNECTIONS clients insert rows as fast as they can."""
+        clients = [self.server.session() for _ in range(1 + CONNECTIONS)]
+        clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
+        clients[0].stdin.flush()
+        self.assertEqual(clients[0].stdout.readline(), "1\n")
+        for client in clients[1:]:
+            client.stdin.write("CALL d.fill();\n")
+            client.stdin.flush()
+        try:
+            yield
+        finally:
+            for client in clients:
+                client.communicate(timeout=120)
+
+    def counter(self, name):
+        return int(self.server.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])
+
+    def test_well(self):
+        self.server.start(FORK)
+        self.server.sql("CREATE USER limited IDENTIFIED BY 'a b'")
+        connections = self.counter("Connections")
+        said = self.status(WELL, "--seconds=3", "--plot")
+        self.assertEqual(self.counter("Connections"), connections + 2)
+        for words in ("Spillway ", "Watched for 3 s", "innodb_ahead_flushing=OFF", "innodb_redo_log_capacity=64M",
+                      "AIO slots       reads 0 of ", "Well: there are no findings.",
+                      "One column is 1 second"):  # fmt: skip
+            self.assertIn(words, said)
+        # No privilege is needed; the password's warning is not repeated.
+        self.assertNotIn("One column", self.status(WELL, "--seconds=1", "--password=a b", user="limited"))
+        self.server.sql("SET GLOBAL innodb_ahead_flushing = ON")
+        self.assertIn("flush rounds by trigger: ", self.status(WELL, "--seconds=2"))
+
+    def test_all_names(self):
+        """Each setting and status variable that the command asks for is there, except those of other versions."""
+        self.server.start(FORK, "--innodb-ahead-flushing=ON", "--innodb-use-atomic-writes=AUTO")
+        script = STATUS.read_text()
+        there = self.server.sql("SHOW GLOBAL VARIABLES").lower() + self.server.sql("SHOW GLOBAL STATUS").lower()
+        there = {line.split("\t")[0].removeprefix("innodb_") for line in there.splitlines()}
+        asked = re.findall(r"\b(?:setting|number|short|present|is_on|now|grew)\(\"(\w+)\"\)", script)
+        asked += re.findall(r"\b(?:status|grew_at)\(i, \"(\w+)\"\)", script)
+        self.assertGreater(len(set(asked)), 40)
+        self.assertEqual({name for name in asked if name not in there and not name.startswith("stall_")}, set())
+        self.assertNotIn("not known", self.status(WELL, "--seconds=1"))
+
+    def test_stall(self):
+        """The load stalls until the command says so; a record gives the same report."""
+        self.server.start(FORK, *STALLING)
+        self.server.sql(SETUP)
+        record = self.server.path / "record"
+        with self.load():
+            wait_until(lambda: self.counter("Innodb_stall_sync_flush_count") > 0, "no sync flushing")
+            watch = "--seconds=3", f"--record={record}"
+            wait_until(lambda: self.run_status(*watch).returncode == FINDINGS, "no finding")
+        said = subprocess.run([STATUS, f"--read={record}"], capture_output=True, text=True, check=False).stdout
+        self.assertRegex(said, r"Redo space (ran|was about to run) out: ")
+        self.assertIn("SET GLOBAL innodb_ahead_flushing = ON;", said)
+        self.assertRegex(said, r"\n  sync_flush +- ")
+        self.assertRegex(said, r"pages by cause: .*sync \d+ %")
+
+    def test_connection_that_ends(self):
+        self.server.start(FORK)
+        record = self.server.path / "record"
+        with self.server.start_script(STATUS, "--seconds=60", f"--record={record}") as process:
+            wait_until(lambda: record.exists() and record.read_text().count("#done") >= 2, "no samples")
+            self.server.sql(f"KILL {self.server.sql(WATCHER)}")
+            said, error = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, UNREADABLE, said + error)
+        self.assertIn("the connection ended before all samples were taken", error)
+        self.assertIn("Well: there are no findings.", said)
+
+    def test_refused(self):
+        self.assertIn("Can't connect", self.status(UNREADABLE, "--seconds=1"))
+        self.server.start(FORK)
+        self.assertIn("another format", self.status(UNREADABLE, "--seconds=1", "--table"))
+        self.assertIn("unknown option", self.status(UNREADABLE, "--no-such-option"))
+        self.assertIn("Access denied", self.status(UNREADABLE, "--seconds=1", user="nobody"))
+        self.assertIn("cannot be written", self.status(UNREADABLE, "--record=/no/such/file"))
+        if STOCK.exists():
+            self.assertEqual(self.server.end(), 0)
+            self.server.start(STOCK)
+            self.assertIn("not Spillway", self.status(UNREADABLE))
+
+    def test_installed(self):
+        """The command uses the client beside it. It says so if there is none."""
+        installed = self.server.path / "bin"
+        installed.mkdir()
+        program = shutil.copy(STATUS, installed)
+        self.server.start(FORK)
+        if not shutil.which("mysql"):
+            said = self.server.run_script(program, folders=()).stderr
+            self.assertIn("the program 'mysql' is neither beside this script", said)
+        (installed / "mysql").symlink_to(FORK.parent / "mysql")
+        result = self.server.run_script(program, "--seconds=1", folders=())
+        self.assertEqual(result.returncode, WELL, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
