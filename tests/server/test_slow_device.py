@@ -98,7 +98,7 @@ class SlowDevice(unittest.TestCase):
         return {kind: int(us) / 1e6 for kind, us in (row.split("\t") for row in rows)}
 
     def assert_waits_account_for_what_clients_saw(self, kind, *options, n_rows=0):
-        """The first load makes sessions wait for kind, mostly; the second one is measured, from the first wait on."""
+        """The first load makes sessions wait for kind. The second one is measured: they wait from its begin on."""
         self.scratch.start(FORK, *OPTIONS, *options)
         # Files that grow by 64 MB would make all sessions wait.
         self.scratch.sql(SETUP.replace("AUTOEXTEND_SIZE = 64M", ""))
@@ -118,7 +118,7 @@ class SlowDevice(unittest.TestCase):
         waits = {kind: seconds - before[kind] for kind, seconds in self.sessions_time().items()}
         self.assertGreaterEqual(sum(waits.values()), ACCOUNTED_MIN * clients_saw, waits)
         self.assertLessEqual(sum(waits.values()), clients_saw, waits)
-        self.assertEqual(max(waits, key=waits.get), kind, waits)
+        self.assertGreater(waits[kind], 1, waits)
         self.assertEqual(self.scratch.end(), 0)
 
     def test_account_of_commits(self):
