@@ -792,10 +792,17 @@ Ahead_flush_stats ahead_flush_stats() { return s_rounds.stats(); }
 
 void ahead_flush_print(FILE *file) {
   const Ahead_flush_stats stats = ahead_flush_stats();
+  const bool has_rounds =
+      std::any_of(std::begin(stats.rounds), std::end(stats.rounds),
+                  [](uint64_t n) { return n != 0; });
+  if (stats.trigger == Flush_trigger::OFF && !has_rounds) {
+    fprintf(file, "Ahead flushing: %s\n", flush_trigger_text(stats.trigger));
+    return;
+  }
   fprintf(file, "%-56s%14s\n", "Flush rounds by trigger", "rounds");
   for (size_t i = 0; i < std::size(stats.rounds); ++i) {
     const auto trigger = static_cast<Flush_trigger>(i);
-    if (trigger == Flush_trigger::OFF) {
+    if (stats.rounds[i] == 0) {
       continue;
     }
     fprintf(file, "  %-54s%14" PRIu64 "\n", flush_trigger_text(trigger),
