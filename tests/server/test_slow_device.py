@@ -1,4 +1,4 @@
-"""A slow device: the stall counters count the waits that it causes, and no others, and account for what clients wait."""
+"""A slow device: the stall counters count the waits that it causes, no others, and account for what clients wait."""
 
 import contextlib
 import dataclasses

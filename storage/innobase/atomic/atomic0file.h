@@ -89,7 +89,8 @@ with innodb_use_atomic_writes = OFF. Takes the shard mutexes of the tablespaces,
 one after another. */
 std::vector<Atomic_file> atomic_files();
 
-/** Print methods, counters and files in SHOW ENGINE INNODB STATUS. Prints nothing if innodb_use_atomic_writes is OFF.
+/** Print methods, counters and files in SHOW ENGINE INNODB STATUS. Prints
+nothing if innodb_use_atomic_writes is OFF.
 @param[in,out]  file  output file */
 void atomic_print(FILE *file);
 

@@ -36,8 +36,10 @@ ulong stall_log_threshold_ms = 0;
 static ut::Cacheline_padded<Stall_stats>
     s_stalls[static_cast<size_t>(Stall::N)];
 
+/* A row does not begin with an SQL word: Netdata takes such lines for the
+statements of a deadlock. */
 static constexpr Stall_names s_stall_names[] = {
-    {Stall::COMMIT, "commit", "commit",
+    {Stall::COMMIT, "redo log, commit", "commit",
      "Waits of commits for the redo log to be written"},
     {Stall::BINLOG_GROUP, "binary log, group", "binlog_group",
      "Waits in group commit of the binary log"},
