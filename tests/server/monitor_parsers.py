@@ -204,6 +204,16 @@ def pt_mysql_summary(text):
     return found
 
 
+def netdata(text):
+    """Netdata's collector mysql: two tests for the begin of a line, which it does not trim."""
+    found = {}
+    for begin in ("Log sequence number", "Last checkpoint at"):
+        for line in text.split("\n"):
+            if line.startswith(begin):
+                add(found, begin, [line.removeprefix(begin).strip()])
+    return found
+
+
 def pt_sift(text):
     """Percona Toolkit, pt-sift: awk like pt-mysql-summary; it adds up all lines with pending I/O. Without the line END
     OF INNODB it calls the text incomplete."""
@@ -423,6 +433,7 @@ PARSERS = (
     munin_new,
     mysqld_exporter,
     nagios,
+    netdata,
     pt_deadlock_logger,
     pt_fk_error_logger,
     pt_mysql_summary,

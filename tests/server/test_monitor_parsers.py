@@ -70,6 +70,7 @@ SEES_ALL_LINES = (
     parsers.munin_new,
     parsers.mysqld_exporter,
     parsers.nagios,
+    parsers.netdata,
     parsers.pt_mysql_summary,
     parsers.pt_sift,
 )
