@@ -214,6 +214,51 @@ def netdata(text):
     return found
 
 
+# Netdata takes a line that begins with one of them, in any case, for a statement.
+STATEMENTS = frozenset(
+    (
+        "ALTER",
+        "BEGIN",
+        "CALL",
+        "COMMIT",
+        "CREATE",
+        "DELETE",
+        "DO",
+        "DROP",
+        "EXEC",
+        "EXECUTE",
+        "INSERT",
+        "LOCK",
+        "MERGE",
+        "REPLACE",
+        "ROLLBACK",
+        "SELECT",
+        "SET",
+        "SHOW",
+        "TRUNCATE",
+        "UNLOCK",
+        "UPDATE",
+        "WITH",
+    )
+)
+
+
+def netdata_deadlock(text):
+    """Netdata's function deadlock-info: for it the deadlock's section goes on to the end of the text, our lines
+    included, and belongs to the last transaction. It shows the first statement, which is one of ours if it has not
+    recognized the transaction's (LOAD DATA, a query in parentheses)."""
+    _, _, section = text.partition("LATEST DETECTED DEADLOCK")
+    found = {}
+    for line in section.split("\n"):
+        word = re.match(r"[A-Za-z]*\b", line.strip())
+        if word and word[0].upper() in STATEMENTS:
+            add(found, "statement", [line.strip()])
+        for what in (r"thread id\s+(\d+)", r"lock[_ ]mode\s+([\w-]+)"):
+            if match := re.search(what, line, re.I):
+                add(found, what, match.groups())
+    return found
+
+
 def pt_sift(text):
     """Percona Toolkit, pt-sift: awk like pt-mysql-summary; it adds up all lines with pending I/O. Without the line END
     OF INNODB it calls the text incomplete."""
@@ -434,6 +479,7 @@ PARSERS = (
     mysqld_exporter,
     nagios,
     netdata,
+    netdata_deadlock,
     pt_deadlock_logger,
     pt_fk_error_logger,
     pt_mysql_summary,

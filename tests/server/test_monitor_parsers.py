@@ -14,7 +14,8 @@ from . import monitor_parsers as parsers
 from .monitor_parsers import END, PARSERS, Unreadable
 from .scratch import FORK, STOCK, Scratch, wait_until
 
-ROWS = 3000
+LOADS = 4
+ROWS = 400
 SETUP = f"""
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(4000) NOT NULL) CHARSET latin1;
@@ -37,7 +38,7 @@ STATUS = "SHOW ENGINE INNODB STATUS"
 LOCK_WAITS = "SELECT COUNT(*) FROM performance_schema.data_lock_waits"
 # Stock prints errors of foreign keys only with native ones. innodb_status_output_locks is OFF, as by default: with it,
 # Munin 2.0 stops at stock's lines of a transaction that waits.
-OPTIONS = ("--innodb-lock-wait-timeout=600", "--innodb-native-foreign-keys=ON", "--innodb-flush-log-at-trx-commit=0")
+OPTIONS = ("--innodb-lock-wait-timeout=600", "--innodb-native-foreign-keys=ON")
 # The redo log is small, so that sessions wait for space in it.
 ALL_ON = ("--innodb-ahead-flushing=ON", "--innodb-use-atomic-writes=AUTO", "--innodb-redo-log-capacity=8M")
 # How each kind of line that all features print begins.
@@ -71,6 +72,7 @@ SEES_ALL_LINES = (
     parsers.mysqld_exporter,
     parsers.nagios,
     parsers.netdata,
+    parsers.netdata_deadlock,
     parsers.pt_mysql_summary,
     parsers.pt_sift,
 )
@@ -156,13 +158,15 @@ class MonitorParsers(unittest.TestCase):
             self.server.sql(SETUP)
         loaded = []
         with locks(self.server):
-            load = self.server.session()
-            send(load, "CALL d.fill()")
-            load.stdin.close()
-            while load.poll() is None:
+            loads = [self.server.session() for _ in range(LOADS)]
+            for load in loads:
+                send(load, "CALL d.fill()")
+                load.stdin.close()
+            while any(load.poll() is None for load in loads):
                 loaded.append(self.text())
                 time.sleep(0.5)
-            load.stdout.close()
+            for load in loads:
+                load.stdout.close()
             quiet = self.quiet_text()
             if "--innodb-ahead-flushing=ON" in options:
                 self.server.sql("SET GLOBAL innodb_flush_sync = OFF")
@@ -188,7 +192,7 @@ class MonitorParsers(unittest.TestCase):
     def check_values(self, text):
         rows = parsers.cacti(text)["Number of rows inserted"]
         self.assertEqual(len(rows), 1)
-        self.assertGreaterEqual(rows[0][0], ROWS)
+        self.assertGreaterEqual(rows[0][0], LOADS * ROWS)
         lsn = parsers.pt_mysql_summary(text)
         self.assertGreaterEqual(lsn["Log sequence number"], lsn["Last checkpoint at"])
         self.assertEqual(parsers.nagios(text)["lock waits"], 1)
