@@ -141,14 +141,14 @@ class MonitorParsers(unittest.TestCase):
         return text.replace("\\n", "\n")
 
     def quiet_text(self):
-        """A text without the lines of threads that wait for a latch, which are there by chance."""
+        """A text without the lines of threads that wait for a latch and of pending I/O, which are there by chance."""
         texts = []
 
         def is_quiet():
             texts.append(self.text())
-            return "has waited at" not in texts[-1]
+            return not any(line in texts[-1] for line in (" has waited at ", " pending preads, "))
 
-        wait_until(is_quiet, "threads wait for latches")
+        wait_until(is_quiet, "threads wait for latches or I/O is pending")
         return texts[-1]
 
     def run_server(self, mysqld, *options):
