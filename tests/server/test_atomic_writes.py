@@ -370,7 +370,7 @@ class AtomicWrites(Servers):
         kept = re.findall(r"^  (\S+): doublewrite buffer", monitor, re.MULTILINE)
         self.assertIn("./d/t.ibd", kept)
         self.assertFalse([path for path in kept if path.endswith("u.ibd")])
-        self.assertRegex(monitor, r"u\.ibd: directFS ioctl\n")
+        self.assertRegex(monitor, r"u\.ibd': directFS ioctl\n")
         method = dict(row.split("\t") for row in scratch.sql(
             "SELECT SUBSTRING_INDEX(path, '/', -1), method FROM information_schema.innodb_atomic_write_files"
             " WHERE path LIKE '%/d/%'").splitlines())  # fmt: skip
@@ -475,7 +475,7 @@ class AtomicWrites(Servers):
                          ["O_DIRECT_NO_FSYNC", "0"])  # fmt: skip
         self.assertIn("The server changed innodb_use_fallocate to OFF", scratch.log.read_text())
         self.assertEqual(self.status(scratch)["atomic_write_files_ioctl"], 0)
-        self.assertIn("u.ibd: doublewrite buffer (InnoDB does not sync data files with this innodb_flush_method)",
+        self.assertIn("u.ibd': doublewrite buffer (InnoDB does not sync data files with this innodb_flush_method)",
                       scratch.sql("SHOW ENGINE INNODB STATUS"))  # fmt: skip
         self.assertEqual(scratch.end(), 0)
         # ON changes innodb_flush_method to O_DIRECT.

@@ -79,7 +79,7 @@ class Server(unittest.TestCase):
         self.assertRegex(output, r"Write throttle: \d+ delays")
         # No zeros: a kind of wait that neither load had is not in the table, and SHOW is not printed as a whole.
         self.assertNotRegex(output, r"waits [a-z ]+0, 0\.0 s +0, 0\.0 s")
-        self.assertNotIn("FLUSHING AND STALLS", output)
+        self.assertNotIn("Flushing and stalls", output)
         self.assertEqual((self.var / "run.html").read_text().count("<polyline"), 6)
         self.assertIn(f"Stop: SPILLWAY_VAR={self.var} make stop", output)
         # The server has its own settings again, and is not throttled any more.

@@ -17,12 +17,12 @@ UPDATES = 800
 MAX_RATIO = 1.005
 SERVER_OPTIONS = (
     "--thread-cache-size=0",
-    "--skip-log-bin",
-    "--innodb-flush-log-at-trx-commit=0",
     "--performance-schema=OFF",
     "--innodb-buffer-pool-load-at-startup=OFF",
     "--innodb-buffer-pool-dump-at-shutdown=OFF",
 )
+IN_MEMORY = ("--skip-log-bin", "--innodb-flush-log-at-trx-commit=0")
+DURABLE = ("--log-bin=binlog", "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1")
 SETUP = f"""
 CREATE DATABASE d;
 CREATE TABLE d.t (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL) STATS_AUTO_RECALC=0;
@@ -41,7 +41,7 @@ def updates(first, n):
 
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
 class StatementCost(unittest.TestCase):
-    def instructions(self, mysqld):
+    def instructions(self, mysqld, options):
         """A connection thread's instructions for one UPDATE: the difference between 3 x UPDATES and UPDATES."""
         with Scratch() as scratch:
             scratch.initialise(STOCK)
@@ -50,7 +50,7 @@ class StatementCost(unittest.TestCase):
             scratch.end()
             out = scratch.path / "callgrind"
             wrapper = ("valgrind", "-q", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}")
-            scratch.start(mysqld, *SERVER_OPTIONS, wrapper=wrapper)
+            scratch.start(mysqld, *SERVER_OPTIONS, *options, wrapper=wrapper)
             # valgrind reuses the number and the file of a thread that has ended. The first client gets those of the
             # connections that waited for the server; all clients stay connected to the end.
             clients = []
@@ -82,7 +82,13 @@ class StatementCost(unittest.TestCase):
         self.assertEqual(client.stdout.readline(), "done\n")
 
     def test_update(self):
-        stock, fork = self.instructions(STOCK), self.instructions(FORK)
+        self.compare(IN_MEMORY)
+
+    def test_update_and_commit(self):
+        self.compare(DURABLE)
+
+    def compare(self, options):
+        stock, fork = self.instructions(STOCK, options), self.instructions(FORK, options)
         print(f"{stock:.0f} instructions for an UPDATE on stock, {fork:.0f} on the fork: {fork / stock:.4f}")
         self.assertGreater(stock, 10000)
         self.assertLessEqual(fork, MAX_RATIO * stock)

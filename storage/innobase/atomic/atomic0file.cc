@@ -662,7 +662,7 @@ void atomic_print(FILE *file) {
       if (open.is_atomic == is_atomic && ++n_files <= N_NAMED) {
         const std::string reason =
             open.reason.empty() ? "" : " (" + open.reason + ")";
-        fprintf(file, "  %s: %s%s\n", open.path.c_str(), open.name,
+        fprintf(file, "  '%s': %s%s\n", open.path.c_str(), open.name,
                 reason.c_str());
       }
     }
