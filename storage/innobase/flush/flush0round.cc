@@ -153,10 +153,11 @@ Flush_settings settings() {
                                     static_cast<ulong>(Flush_device::LATENCY)};
 }
 
-/** @param[in]  redo  state of the redo log
-@return whether threads wait for redo space */
-bool is_redo_space_awaited(const Redo_state &redo) {
-  return redo.checkpoint_age > redo.limits.max_age;
+/** @return whether threads wait for redo space. The checkpoint age does not
+tell: the margin that InnoDB subtracts from its limit changes while they wait */
+bool is_redo_space_awaited() {
+  return stall_summary(Stall::REDO_SPACE).waiting != 0 ||
+         stall_summary(Stall::LOG_WRITER).waiting != 0;
 }
 
 /** Any thread.
@@ -181,7 +182,7 @@ Flush_sample take_sample(steady_clock::time_point now) {
           .checkpoint_lsn = redo.lsn_last_checkpoint,
           .lsn_disorder = buf_flush_list_added->order_lag(),
           .sync_age = redo.limits.sync_age,
-          .is_redo_space_awaited = is_redo_space_awaited(redo),
+          .is_redo_space_awaited = is_redo_space_awaited(),
           .adaptive_scales_with_io_capacity =
               method_in_effect() == Flush_method::NATIVE &&
               mtr_t::s_logging.is_enabled(),
@@ -615,7 +616,7 @@ ulint Flush_rounds::take_recommendation(ulint n_pages) {
 }
 
 ulint Flush_rounds::idle_page_limit(ulint n_pages) {
-  if (is_redo_space_awaited(redo_state())) {
+  if (is_redo_space_awaited()) {
     n_pages = std::max<ulint>(n_pages, srv_io_capacity);
   }
   if (!has_rounds()) {
@@ -752,7 +753,7 @@ ulint take_recommendation(ulint n_pages) {
 }
 
 bool flushes_when_idle(ulint idle_pct) {
-  return idle_pct != 0 || is_redo_space_awaited(redo_state());
+  return idle_pct != 0 || is_redo_space_awaited();
 }
 
 ulint idle_page_limit(ulint n_pages) {
