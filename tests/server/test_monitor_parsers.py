@@ -54,7 +54,7 @@ PRINTED = (
     "Write throttle: ",
     "Torn-page protection ",
     "Doublewrite buffer: ",
-    "  mysql.ibd: ",
+    "  'mysql.ibd': ",
     "Stalls ",
     "Stalls up to ",
     "Data files extended ",
