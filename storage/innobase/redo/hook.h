@@ -37,8 +37,9 @@ files are opened for direct I/O from now on. Called once, by the thread that
 starts InnoDB, after InnoDB's variables were read.
 @param[in,out]  flush_method  innodb_flush_method: enum srv_unix_flush_t, or
                               ALL_O_DIRECT
-@return false if the redo log's folder does not support it, or cannot be tested,
-as the error log says: the server must not start */
+@return false if the redo log's folder does not support it, as the error log
+says: the server must not start. A folder that cannot be tested is used, with a
+warning */
 [[nodiscard]] bool flush_method_start(ulong *flush_method);
 
 /** @param[in]  flush_method  innodb_flush_method, as flush_method_start() has

@@ -17,6 +17,7 @@ accept, such as a block on the stack. */
 
 #include "univ.i"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,25 +45,62 @@ constexpr ulong ALL_O_DIRECT = SRV_UNIX_O_DIRECT_NO_FSYNC + 1;
 /** Set once, before InnoDB opens a redo log file. */
 bool s_is_direct = false;
 
-/** Try to write a block of redo at its offset with direct I/O, from memory that
-is aligned to a block only.
+/** A block of redo in memory that is aligned to a block only, as in InnoDB. */
+class Block {
+ public:
+  Block()
+      : m_memory(static_cast<byte *>(ut::aligned_zalloc(
+            2 * OS_FILE_LOG_BLOCK_SIZE, 2 * OS_FILE_LOG_BLOCK_SIZE))) {}
+  ~Block() { ut::aligned_free(m_memory); }
+
+  Block(const Block &) = delete;
+  Block &operator=(const Block &) = delete;
+
+  byte *get() { return m_memory + OS_FILE_LOG_BLOCK_SIZE; }
+
+ private:
+  byte *const m_memory;
+};
+
+/** Try to write a block of redo at its offset with direct I/O.
 @param[in]  folder  folder of the redo log files
 @return 0, or errno */
-int try_direct(const std::string &folder) {
+int try_write(const std::string &folder) {
   const Scratch_file file{folder};
   if (file.error() != 0) {
     return file.error();
   }
-  constexpr size_t N_BYTES = 2 * OS_FILE_LOG_BLOCK_SIZE;
-  auto *const blocks =
-      static_cast<byte *>(ut::aligned_zalloc(N_BYTES, N_BYTES));
-  int error = ftruncate(file.get(), N_BYTES) == 0 ? 0 : errno;
-  if (error == 0) {
-    error = file.write(blocks + OS_FILE_LOG_BLOCK_SIZE, OS_FILE_LOG_BLOCK_SIZE,
-                       OS_FILE_LOG_BLOCK_SIZE, 0);
+  if (ftruncate(file.get(), 2 * OS_FILE_LOG_BLOCK_SIZE) != 0) {
+    return errno;
   }
-  ut::aligned_free(blocks);
-  return error;
+  return file.write(Block{}.get(), OS_FILE_LOG_BLOCK_SIZE,
+                    OS_FILE_LOG_BLOCK_SIZE, 0);
+}
+
+/** Try to read a block of a redo log file at its offset with direct I/O, as
+where the disk has no space for another file.
+@param[in]  folder  folder of the redo log files
+@return 0, or errno; ENOENT if there is no redo log file */
+int try_read(const std::filesystem::path &folder) {
+  std::error_code none;
+  for (const auto &entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename();
+    if (name.compare(0, strlen(LOG_FILE_BASE_NAME), LOG_FILE_BASE_NAME) != 0) {
+      continue;
+    }
+    const int file =
+        open(entry.path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (file < 0) {
+      return errno;
+    }
+    const int error = pread(file, Block{}.get(), OS_FILE_LOG_BLOCK_SIZE,
+                            OS_FILE_LOG_BLOCK_SIZE) < 0
+                          ? errno
+                          : 0;
+    close(file);
+    return error;
+  }
+  return ENOENT;
 }
 
 }  // namespace
@@ -85,7 +123,10 @@ bool flush_method_start(ulong *flush_method) {
       std::filesystem::is_directory(home / LOG_DIRECTORY_NAME, none)
           ? home / LOG_DIRECTORY_NAME
           : home;
-  const int error = try_direct(folder);
+  const int write_error = try_write(folder);
+  const int error = write_error == 0 || write_error == EINVAL
+                        ? write_error
+                        : try_read(folder);
   if (error == EINVAL) {
     ib::error() << "innodb_flush_method = ALL_O_DIRECT: '" << folder
                 << "' does not take direct I/O of the redo log's blocks of "
@@ -93,15 +134,19 @@ bool flush_method_start(ulong *flush_method) {
                 << " bytes, as where its device has logical blocks of 4096. Use"
                    " O_DIRECT, with which the redo log is written through the"
                    " page cache.";
-  } else if (error != 0) {
-    ib::error() << "innodb_flush_method = ALL_O_DIRECT: whether '" << folder
-                << "' takes direct I/O of the redo log's blocks of "
-                << OS_FILE_LOG_BLOCK_SIZE
-                << " bytes cannot be tried on a file there: " << strerror(error)
-                << ". Mend that, or use O_DIRECT, with which the redo log is"
-                   " written through the page cache.";
+    return false;
   }
-  return error == 0;
+  if (error != 0) {
+    ib::warn() << "innodb_flush_method = ALL_O_DIRECT: whether '" << folder
+               << "' takes direct I/O of the redo log's blocks of "
+               << OS_FILE_LOG_BLOCK_SIZE
+               << " bytes cannot be tried on a file there: "
+               << strerror(write_error)
+               << ". The server assumes that it does. If the redo log cannot be"
+                  " written, use O_DIRECT, with which it is written through the"
+                  " page cache.";
+  }
+  return true;
 }
 
 ulong flush_method_shown(ulong flush_method) {
