@@ -443,11 +443,6 @@ Aio_stats aio_stats(Aio_kind kind) {
           .submit_retries = counters.submit_retries};
 }
 
-bool aio_is_writing() {
-  return counters_of(Aio_kind::WRITE).n_used.load(std::memory_order_relaxed) !=
-         0;
-}
-
 void aio_print(FILE *file) {
   for (const auto &[name, kind] : {std::pair{"reads", Aio_kind::READ},
                                    std::pair{"writes", Aio_kind::WRITE}}) {

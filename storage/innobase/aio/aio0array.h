@@ -55,10 +55,6 @@ latch.
 @return the statistics; all 0 before InnoDB has started */
 Aio_stats aio_stats(Aio_kind kind);
 
-/** @return whether asynchronous writes of pages are in progress. Any thread, no
-latch. */
-bool aio_is_writing();
-
 }  // namespace spw
 
 #endif /* aio0array_h */

@@ -13,21 +13,13 @@ Times the waits of threads for the I/O of a page. */
 
 #include "univ.i"
 
-#include "aio/aio0array.h"
 #include "aio/hook.h"
-#include "os0file.h"
 #include "sync0rw.h"
 
 namespace spw {
 
-/** @return whether a file of InnoDB is being written */
-static bool is_writing() {
-  return os_n_pending_writes.load(std::memory_order_relaxed) != 0 ||
-         aio_is_writing();
-}
-
 Page_read_wait::Page_read_wait(bool is_sync) {
-  if (is_sync && is_writing()) {
+  if (is_sync) {
     m_timer.begin();
   }
 }
@@ -43,7 +35,7 @@ static Stall kind_of_sleep(ulint request_type, const rw_lock_t *latch) {
   completes it, and is not recursive meanwhile. A read holds an X-latch, a
   write an SX-latch, with or without S-latches beside: see rw_lock_t. */
   const int32_t lock_word = latch->lock_word.load();
-  if (lock_word == 0 && is_writing()) {
+  if (lock_word == 0) {
     return Stall::PAGE_READ;
   }
   return lock_word > 0 && lock_word <= X_LOCK_HALF_DECR ? Stall::PAGE_WRITE

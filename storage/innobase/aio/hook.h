@@ -127,8 +127,7 @@ ends the server.
 @param[in,out]  array  the array */
 void aio_submit_retried(Aio_array *array);
 
-/** Times the read of a page by this thread, if writes are in progress when it
-begins. */
+/** Times the read of a page by this thread. */
 class Page_read_wait {
  public:
   /** @param[in]  is_sync  whether this thread waits for the read */
@@ -139,8 +138,8 @@ class Page_read_wait {
 };
 
 /** Times a thread's sleep for a latch or a mutex: of a page that is being
-written, or that another thread reads while writes are in progress, or any other
-one. What counts is the begin of the sleep. */
+written, of one that another thread reads, or any other. What counts is the
+begin of the sleep. */
 class Latch_wait {
  public:
   /** @param[in]  request_type  what this thread is about to wait for, as in the

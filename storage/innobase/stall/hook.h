@@ -25,7 +25,8 @@ enum class Stall {
 */
   COMMIT,
   /** Group commit of the binary log: a session waits until the leader of its
-  group has committed it, or a leader waits for the group ahead. */
+  group has committed it; a leader waits for the group ahead, or for more
+  sessions (binlog_group_commit_sync_delay). */
   BINLOG_GROUP,
   /** A leader writes its group to the binary log. */
   BINLOG_WRITE,
@@ -42,8 +43,7 @@ enum class Stall {
   LOG_BUFFER,
   /** A thread needs a page of the buffer pool, and none is free. */
   FREE_PAGE,
-  /** A thread needs a page that is being read, by itself or another thread,
-  while writes are in progress. */
+  /** A thread needs a page that it reads, or that another thread reads. */
   PAGE_READ,
   /** A thread is about to change a page that is being written. */
   PAGE_WRITE,
@@ -141,8 +141,9 @@ class Stall_wait {
   const std::chrono::steady_clock::time_point m_start;
 };
 
-/** Times how long a session waits for redo to be written and flushed. Other
-threads are not timed. */
+/** Times how long a session waits for redo to be written and flushed. Not
+timed: other threads, and a wait inside another one, as for space in the log
+buffer. */
 class Commit_wait {
  public:
   /** @param[in]  is_written  whether the redo is written and flushed already */

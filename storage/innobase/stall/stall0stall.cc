@@ -57,8 +57,7 @@ static constexpr Stall_names s_stall_names[] = {
      "Waits for space in the log buffer"},
     {Stall::FREE_PAGE, "free page", "free_page",
      "Waits for a free page in the buffer pool"},
-    {Stall::PAGE_READ, "page read", "page_read",
-     "Waits for a page to be read beside writes"},
+    {Stall::PAGE_READ, "page read", "page_read", "Waits for a page to be read"},
     {Stall::PAGE_WRITE, "page write", "page_write",
      "Waits to change a page that is being written"},
     {Stall::LATCH, "latch", "latch", "Waits for a latch"},
@@ -153,7 +152,7 @@ void stall_passed(Stall kind, steady_clock::time_point start) {
 }
 
 Commit_wait::Commit_wait(bool is_written) {
-  if (!is_written && is_session(current_thd)) {
+  if (!is_written && t_n_waits == 0 && is_session(current_thd)) {
     m_timer.begin();
   }
 }

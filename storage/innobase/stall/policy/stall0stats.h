@@ -61,7 +61,7 @@ struct Stall_summary {
   uint64_t max_us{0};
 
   /** Of the total, what sessions have waited; a wait inside another one is left
-  out: microseconds. The sum of all kinds is what sessions have waited. */
+  out, so that a sum of kinds counts no time twice: microseconds. */
   uint64_t sessions_time_us{0};
 
   /** Time when the last one ended, of the caller's clock; 0 if none has. */
@@ -163,7 +163,6 @@ class Stall_stats {
   does */
   void end(uint64_t duration_us, bool is_of_session, uint64_t now_us,
            uint64_t log_threshold_us) {
-    m_ended.fetch_add(1, std::memory_order_relaxed);
     m_time_us.fetch_add(duration_us, std::memory_order_relaxed);
     if (is_of_session) {
       m_sessions_time_us.fetch_add(duration_us, std::memory_order_relaxed);
@@ -171,7 +170,10 @@ class Stall_stats {
     m_buckets[stall_bucket(duration_us)].fetch_add(1,
                                                    std::memory_order_relaxed);
     raise(m_max_us, duration_us);
-    raise(m_last_us, now_us);
+    /* Of two waits that end at the same time either may be the last one. */
+    if (m_last_us.load(std::memory_order_relaxed) < now_us) {
+      m_last_us.store(now_us, std::memory_order_relaxed);
+    }
 
     if (log_threshold_us != 0 && duration_us > log_threshold_us) {
       /* Invariant: a wait that is counted is in the maximum. Keep this
@@ -187,7 +189,11 @@ class Stall_stats {
 
     /* A wait can begin and end between the two loads, and relaxed increments
     appear in any order: the difference is at least 0. */
-    const uint64_t ended = m_ended.load(std::memory_order_relaxed);
+    uint64_t ended = 0;
+    for (size_t i = 0; i < STALL_BUCKETS; ++i) {
+      summary.buckets[i] = m_buckets[i].load(std::memory_order_relaxed);
+      ended += summary.buckets[i];
+    }
     summary.count = m_begun.load(std::memory_order_relaxed);
     summary.waiting = summary.count - std::min(ended, summary.count);
     summary.time_us = m_time_us.load(std::memory_order_relaxed);
@@ -195,9 +201,6 @@ class Stall_stats {
         m_sessions_time_us.load(std::memory_order_relaxed);
     summary.max_us = m_max_us.load(std::memory_order_relaxed);
     summary.last_us = m_last_us.load(std::memory_order_relaxed);
-    for (size_t i = 0; i < STALL_BUCKETS; ++i) {
-      summary.buckets[i] = m_buckets[i].load(std::memory_order_relaxed);
-    }
     return summary;
   }
 
@@ -252,9 +255,12 @@ class Stall_stats {
   @param[in]  now_us  time: microseconds
   @return the present waits */
   Stuck detect_stuck(uint64_t now_us) {
-    /* A wait that ends between the two loads seems to last, but the next call
+    /* A wait that ends between the loads seems to last, but the next call
     detects that one has ended. */
-    const uint64_t ended = m_ended.load(std::memory_order_relaxed);
+    uint64_t ended = 0;
+    for (const auto &bucket : m_buckets) {
+      ended += bucket.load(std::memory_order_relaxed);
+    }
     const uint64_t begun = m_begun.load(std::memory_order_relaxed);
 
     if (begun <= ended) {
@@ -278,7 +284,6 @@ class Stall_stats {
   }
 
   std::atomic<uint64_t> m_begun{0};
-  std::atomic<uint64_t> m_ended{0};
   std::atomic<uint64_t> m_time_us{0};
   std::atomic<uint64_t> m_sessions_time_us{0};
   std::atomic<uint64_t> m_max_us{0};
