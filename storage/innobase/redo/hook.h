@@ -10,14 +10,17 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file redo/hook.h
 Hook interface for upstream's files: the redo log (redo0direct.cc,
-redo0resize.cc). */
+redo0held.cc, redo0resize.cc). */
 
 #ifndef redo_hook_h
 #define redo_hook_h
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include "log0types.h"
+#include "os0file.h"
 #include "univ.i"
 
 namespace spw {
@@ -52,6 +55,26 @@ warning */
                           buffered
 @return whether it is opened for direct I/O because of ALL_O_DIRECT */
 [[nodiscard]] bool redo_is_direct(ulong purpose, bool is_read_only);
+
+/** Hold a write to a redo log file in memory, with ALL_O_DIRECT: until its file
+is synced, closed or read, or a write comes that does not continue it. With
+innodb_flush_log_at_trx_commit = 2 nothing is held. The caller holds no mutex of
+this room; writes of one file come from one thread at a time. Ends the server if
+what was held before cannot be written.
+@param[in]  request  InnoDB's request
+@param[in]  path     path of the file
+@param[in]  file     the file; it stays open until redo_release()
+@param[in]  offset   begin of the write: bytes
+@param[in]  n_bytes  its size: bytes
+@param[in]  buffer   the redo; copied
+@return whether it is held: the caller has nothing to write */
+[[nodiscard]] bool redo_hold(const IORequest &request, const std::string &path,
+                             pfs_os_file_t file, uint64_t offset,
+                             size_t n_bytes, const unsigned char *buffer);
+
+/** Write what is held. Called before a redo log file is synced, which closing
+does, too, or read. Any thread. Ends the server if it cannot be written. */
+void redo_release();
 
 /** Replaces a buffer that direct I/O does not accept by one that it accepts,
 during its lifetime. Without ALL_O_DIRECT the buffer stays. */
