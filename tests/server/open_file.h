@@ -20,14 +20,20 @@ Names of open files, for objects to preload into a server. */
 #include <string>
 #include <string_view>
 
-/** @param[in]  file    descriptor of an open file
-@param[in]  suffix  the end of a name
-@return whether the path of the file ends with it; false for what has no path */
-inline bool path_ends_with(int file, std::string_view suffix) {
+/** @param[in]  file  descriptor of an open file
+@return its path; empty for what has none */
+inline std::string path_of(int file) {
   char path[PATH_MAX];
   const std::string link = "/proc/self/fd/" + std::to_string(file);
   const ssize_t n = readlink(link.c_str(), path, sizeof(path));
-  return n > 0 && std::string_view(path, n).ends_with(suffix);
+  return n > 0 ? std::string(path, n) : std::string();
+}
+
+/** @param[in]  file    descriptor of an open file
+@param[in]  suffix  the end of a name
+@return whether the path of the file ends with it */
+inline bool path_ends_with(int file, std::string_view suffix) {
+  return path_of(file).ends_with(suffix);
 }
 
 #endif

@@ -1,0 +1,105 @@
+"""ALL_O_DIRECT holds redo in memory until its file is synced: a commit is one write, and none that is acknowledged is
+lost."""
+
+import signal
+import unittest
+from pathlib import Path
+
+from .scratch import FORK, Scratch, temporary_folder, to_preload, wait_until
+
+DIRECT = ("--innodb-flush-method=ALL_O_DIRECT", "--skip-log-bin")
+SETUP = """
+CREATE DATABASE d;
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(300) NOT NULL);
+DELIMITER |
+CREATE PROCEDURE d.fill(n INT) BEGIN
+  WHILE n > 0 DO INSERT INTO d.t (a) VALUES (REPEAT('a', 200)); SET n = n - 1; END WHILE;
+END|
+"""
+COMMITS = 300
+# The exit status of mysqld after SIGABRT.
+ABORTED = 2
+WRITES = """SELECT SUM(count_write) FROM performance_schema.file_summary_by_event_name
+  WHERE event_name = 'wait/io/file/innodb/innodb_log_file'"""
+CLONE = "CLONE LOCAL DATA DIRECTORY = '{}'"
+
+
+class RedoHeld(unittest.TestCase):
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        self.scratch.initialise(FORK)
+
+    def start(self, *options, **how):
+        self.scratch.start(FORK, *DIRECT, *options, **how)
+
+    def count(self):
+        return int(self.scratch.sql("SELECT COUNT(*) FROM d.t"))
+
+    def writes_of_commits(self, *options):
+        """Writes to the redo log for a commit of a single session."""
+        self.start("--innodb-log-writer-threads=OFF", "--performance-schema-instrument=wait/io/file/innodb/%=ON",
+                   *options)  # fmt: skip
+        self.scratch.sql("DROP DATABASE IF EXISTS d;" + SETUP)
+        before = int(self.scratch.sql(WRITES))
+        self.scratch.sql(f"CALL d.fill({COMMITS})")
+        n_writes = int(self.scratch.sql(WRITES)) - before
+        self.assertEqual(self.scratch.end(), 0)
+        return n_writes / COMMITS
+
+    def test_a_commit_is_one_write(self):
+        """The page cleaners sync the redo log once a second, too."""
+        self.assertLess(self.writes_of_commits(), 1.2)
+        # Without the page cache these are the pieces.
+        self.assertGreater(self.writes_of_commits("--innodb-flush-log-at-trx-commit=2"), 1.4)
+
+    def test_commits_outlive_the_server(self):
+        for durability in (1, 2):
+            with self.subTest(durability):
+                self.start(f"--innodb-flush-log-at-trx-commit={durability}")
+                self.scratch.sql("DROP DATABASE IF EXISTS d;" + SETUP)
+                client = self.scratch.session()
+                acknowledged = 0
+                for _ in range(COMMITS):
+                    client.stdin.write("CALL d.fill(1); SELECT 1;\n")
+                    client.stdin.flush()
+                    self.assertEqual(client.stdout.readline(), "1\n")
+                    acknowledged += 1
+                self.scratch.end(signal.SIGKILL)
+                client.communicate()
+                self.start()
+                self.assertEqual(self.count(), acknowledged)
+                self.assertEqual(self.scratch.end(), 0)
+
+    def test_clone(self):
+        """The archiver reads the redo log's files itself."""
+        plugins = FORK.parent.parent / "plugin_output_directory"
+        self.start(f"--plugin-dir={plugins}", "--plugin-load=clone=mysql_clone.so")
+        self.scratch.sql(SETUP)
+        client = self.scratch.session()
+        client.stdin.write("CALL d.fill(100000);\n")
+        client.stdin.flush()
+        wait_until(lambda: self.count() > COMMITS)
+        cloned = self.scratch.path / "clone"
+        self.scratch.sql(CLONE.format(cloned))
+        self.scratch.end(signal.SIGKILL)
+        client.communicate()
+        self.scratch.data = cloned
+        self.start()
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+        self.assertGreater(self.count(), COMMITS)
+        self.assertEqual(self.scratch.end(), 0)
+
+    def test_a_write_that_fails_ends_the_server(self):
+        with temporary_folder() as folder:
+            fault = self.scratch.path / "fault"
+            library = to_preload(Path(__file__).with_name("redo_fault.cc"), folder)
+            self.start(environment={"LD_PRELOAD": str(library), "REDO_FAULT": str(fault)})
+            self.scratch.sql(SETUP + "CALL d.fill(10)|")
+            fault.touch()
+            self.assertNotEqual(self.scratch.client("CALL d.fill(1)").returncode, 0)
+            self.assertEqual(self.scratch.process.wait(60), ABORTED)
+            fault.unlink()
+        self.assertRegex(self.scratch.log.read_text(), r"'\S+#ib_redo\d+' could not be written: \d+ bytes at \d+\. ")
+        self.start()
+        self.assertEqual(self.count(), 10)
+        self.assertEqual(self.scratch.end(), 0)
