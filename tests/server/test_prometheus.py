@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 import urllib.error
@@ -132,6 +133,11 @@ class Prometheus:
     def rules(self):
         return [rule for group in self.get("rules")["groups"] for rule in group["rules"]]
 
+    def state(self, alert):
+        """inactive, pending or firing."""
+        [state] = [rule["state"] for rule in self.rules() if rule["name"] == alert]
+        return state
+
 
 class MonitoredServer(Scratch):
     """A server with an exporter and a Prometheus."""
@@ -180,6 +186,23 @@ class Scraped(unittest.TestCase):
         self.check_variables(prometheus, status, status.keys() - stock.keys(), names)
         self.check_dashboard(prometheus, {found.group(1) for found in map(STALL.fullmatch, status) if found})
         self.check_rules(prometheus, names)
+
+    def test_a_server_that_does_not_answer(self):
+        """As in a stall: a stopped process. The exporter does not connect, and the alert begins."""
+        stack = self.enterContext(contextlib.ExitStack())
+        server = stack.enter_context(MonitoredServer())
+        server.initialise(FORK)
+        server.start(FORK)
+        prometheus = server.monitor(stack)
+        self.assertEqual(prometheus.state("SpillwayNotReadable"), "inactive")
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            # It fires after a minute.
+            wait_until(lambda: prometheus.state("SpillwayNotReadable") == "pending", "the alert does not begin")
+            self.assertFalse(prometheus.query(f"{PREFIX}innodb_stall_commit_count"))
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: prometheus.state("SpillwayNotReadable") == "inactive", "the alert does not end")
 
     def check_variables(self, prometheus, status, ours, names):
         """Each status variable of ours is scraped."""
