@@ -48,9 +48,9 @@ class RedoHeld(unittest.TestCase):
 
     def test_a_commit_is_one_write(self):
         """The page cleaners sync the redo log once a second, too."""
-        self.assertLess(self.writes_of_commits(), 1.2)
-        # Without the page cache these are the pieces.
-        self.assertGreater(self.writes_of_commits("--innodb-flush-log-at-trx-commit=2"), 1.4)
+        for durability in (1, 2):
+            with self.subTest(durability):
+                self.assertLess(self.writes_of_commits(f"--innodb-flush-log-at-trx-commit={durability}"), 1.2)
 
     def test_commits_outlive_the_server(self):
         for durability in (1, 2):
@@ -71,22 +71,24 @@ class RedoHeld(unittest.TestCase):
                 self.assertEqual(self.scratch.end(), 0)
 
     def test_clone(self):
-        """The archiver reads the redo log's files itself."""
+        """The archiver reads the redo log's files itself. No commit makes the server write or sync redo."""
         plugins = FORK.parent.parent / "plugin_output_directory"
-        self.start(f"--plugin-dir={plugins}", "--plugin-load=clone=mysql_clone.so")
+        self.start(f"--plugin-dir={plugins}", "--plugin-load=clone=mysql_clone.so",
+                   "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-log-at-timeout=2000")  # fmt: skip
         self.scratch.sql(SETUP)
         client = self.scratch.session()
         client.stdin.write("CALL d.fill(100000);\n")
         client.stdin.flush()
         wait_until(lambda: self.count() > COMMITS)
         cloned = self.scratch.path / "clone"
+        before = self.count()
         self.scratch.sql(CLONE.format(cloned))
         self.scratch.end(signal.SIGKILL)
         client.communicate()
         self.scratch.data = cloned
         self.start()
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
-        self.assertGreater(self.count(), COMMITS)
+        self.assertGreaterEqual(self.count(), before)
         self.assertEqual(self.scratch.end(), 0)
 
     def test_a_write_that_fails_ends_the_server(self):
@@ -99,7 +101,7 @@ class RedoHeld(unittest.TestCase):
             self.assertNotEqual(self.scratch.client("CALL d.fill(1)").returncode, 0)
             self.assertEqual(self.scratch.process.wait(60), ABORTED)
             fault.unlink()
-        self.assertRegex(self.scratch.log.read_text(), r"'\S+#ib_redo\d+' could not be written: \d+ bytes at \d+\. ")
+        self.assertRegex(self.scratch.log.read_text(), r"'\S+#ib_redo\d+' could not be written, \d+ bytes at \d+: Input/output error\. ")
         self.start()
         self.assertEqual(self.count(), 10)
         self.assertEqual(self.scratch.end(), 0)

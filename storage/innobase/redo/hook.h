@@ -57,10 +57,11 @@ warning */
 [[nodiscard]] bool redo_is_direct(ulong purpose, bool is_read_only);
 
 /** Hold a write to a redo log file in memory, with ALL_O_DIRECT: until its file
-is synced, closed or read, or a write comes that does not continue it. With
-innodb_flush_log_at_trx_commit = 2 nothing is held. The caller holds no mutex of
-this room; writes of one file come from one thread at a time. Ends the server if
-what was held before cannot be written.
+is synced, closed or read, a thread needs it to be written, or a write comes
+that does not continue it. The caller holds no mutex of this room. All writes of
+redo log files come from one thread at a time: the caller holds the writer's
+mutex, or InnoDB is being started. Ends the server if what was held before
+cannot be written.
 @param[in]  request  InnoDB's request
 @param[in]  path     path of the file
 @param[in]  file     the file; it stays open until redo_release()
@@ -75,6 +76,21 @@ what was held before cannot be written.
 /** Write what is held. Called before a redo log file is synced, which closing
 does, too, or read. Any thread. Ends the server if it cannot be written. */
 void redo_release();
+
+/** The end of a wait until redo is written: it is in the file then, as a commit
+with innodb_flush_log_at_trx_commit = 2 has to outlive the server's process. */
+class Redo_written {
+ public:
+  /** @param[in]  is_flushed  whether the thread waits until it is flushed, too,
+  before which it is written */
+  explicit Redo_written(bool is_flushed) : m_is_flushed(is_flushed) {}
+  ~Redo_written();
+  Redo_written(const Redo_written &) = delete;
+  Redo_written &operator=(const Redo_written &) = delete;
+
+ private:
+  const bool m_is_flushed;
+};
 
 /** Replaces a buffer that direct I/O does not accept by one that it accepts,
 during its lifetime. Without ALL_O_DIRECT the buffer stays. */

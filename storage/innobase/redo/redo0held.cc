@@ -15,6 +15,7 @@ which the page cache gathers otherwise. */
 
 #include "univ.i"
 
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -24,7 +25,6 @@ which the page cache gathers otherwise. */
 #include "os0file.h"
 #include "redo/hook.h"
 #include "redo/policy/redo0held.h"
-#include "srv0srv.h"
 #include "ut0log.h"
 #include "ut0new.h"
 
@@ -43,6 +43,7 @@ struct Held {
   Held()
       : memory(
             static_cast<byte *>(ut::aligned_alloc(HELD_MAX_BYTES, ALIGNMENT))) {
+    ut_a(memory != nullptr);
   }
 
   Redo_range range{HELD_MAX_BYTES};
@@ -65,7 +66,7 @@ struct Held_redo {
   Held *written{&ranges[1]};
 };
 
-/** Made by the first write with ALL_O_DIRECT. */
+/** Made when the first redo log file is opened with ALL_O_DIRECT. */
 Held_redo &held_redo() {
   static Held_redo held;
   return held;
@@ -82,13 +83,16 @@ void release(Held_redo &redo) {
     std::swap(redo.held, redo.written);
   }
   Held &held = *redo.written;
-  const dberr_t error =
+  errno = 0;
+  const dberr_t result =
       os_file_write(held.request, held.path.c_str(), held.file, held.memory,
                     held.range.begin(), held.range.size());
-  if (error != DB_SUCCESS) {
+  if (result != DB_SUCCESS) {
+    const int error = errno;
     ib::fatal(UT_LOCATION_HERE)
-        << "'" << held.path << "' could not be written: " << held.range.size()
-        << " bytes at " << held.range.begin()
+        << "'" << held.path << "' could not be written, " << held.range.size()
+        << " bytes at " << held.range.begin() << ": "
+        << (error == 0 ? ut_strerr(result) : strerror(error))
         << ". The server ends, because transactions would be lost that it has"
            " acknowledged or is about to. Mend the storage, then start it"
            " again.";
@@ -104,19 +108,19 @@ bool redo_hold(const IORequest &request, const std::string &path,
   if (!redo_is_direct(OS_LOG_FILE, false)) {
     return false;
   }
-  /* With 2 a transaction outlives the server without a sync. The header of a
-  file is no redo. */
-  const bool is_held =
-      srv_flush_log_at_trx_commit != 2 && offset >= LOG_FILE_HDR_SIZE;
+  /* The header of a file is no redo. */
+  const bool can_be_held = offset >= LOG_FILE_HDR_SIZE;
+  const bool is_encrypted = request.is_encrypted();
   Held_redo &redo = held_redo();
   for (;;) {
     {
       std::lock_guard guard{redo.mutex};
       Held &held = *redo.held;
-      const Redo_write what =
-          held.range.decide(file.m_file, offset, n_bytes, is_held);
+      const Redo_write what = held.range.decide(file.m_file, is_encrypted,
+                                                offset, n_bytes, can_be_held);
       if (what == Redo_write::HOLD) {
-        memcpy(held.memory + held.range.add(file.m_file, offset, n_bytes),
+        memcpy(held.memory +
+                   held.range.add(file.m_file, is_encrypted, offset, n_bytes),
                buffer, n_bytes);
         held.request = request;
         held.path = path;
@@ -137,6 +141,12 @@ bool redo_hold(const IORequest &request, const std::string &path,
 void redo_release() {
   if (redo_is_direct(OS_LOG_FILE, false)) {
     release(held_redo());
+  }
+}
+
+Redo_written::~Redo_written() {
+  if (!m_is_flushed) {
+    redo_release();
   }
 }
 

@@ -38,31 +38,35 @@ class Redo_range {
   explicit Redo_range(uint64_t max_bytes) : m_max_bytes(max_bytes) {}
 
   /** Decide on a write.
-  @param[in]  file     identifies the open file
-  @param[in]  offset   begin of the write: bytes
-  @param[in]  n_bytes  its size: bytes
-  @param[in]  is_held  whether the write may be held
+  @param[in]  file          identifies the open file
+  @param[in]  is_encrypted  whether the write is encrypted
+  @param[in]  offset        begin of the write: bytes
+  @param[in]  n_bytes       its size: bytes
+  @param[in]  can_be_held   whether the write may be held
   @return what to do. All writes reach the files in their order */
-  Redo_write decide(int file, uint64_t offset, uint64_t n_bytes,
-                    bool is_held) const {
+  Redo_write decide(int file, bool is_encrypted, uint64_t offset,
+                    uint64_t n_bytes, bool can_be_held) const {
     if (empty()) {
-      return is_held && n_bytes <= m_max_bytes ? Redo_write::HOLD
-                                               : Redo_write::WRITE;
+      return can_be_held && n_bytes <= m_max_bytes ? Redo_write::HOLD
+                                                   : Redo_write::WRITE;
     }
-    return is_held && file == m_file && offset >= m_begin && offset <= m_end &&
+    return can_be_held && file == m_file && is_encrypted == m_is_encrypted &&
+                   offset >= m_begin && offset <= m_end &&
                    offset + n_bytes - m_begin <= m_max_bytes
                ? Redo_write::HOLD
                : Redo_write::RELEASE;
   }
 
   /** Hold a write: decide() has said HOLD.
-  @param[in]  file     identifies the open file
-  @param[in]  offset   begin of the write: bytes
-  @param[in]  n_bytes  its size: bytes
+  @param[in]  file          identifies the open file
+  @param[in]  is_encrypted  whether the write is encrypted
+  @param[in]  offset        begin of the write: bytes
+  @param[in]  n_bytes       its size: bytes
   @return its place, in bytes after the begin of the range */
-  uint64_t add(int file, uint64_t offset, uint64_t n_bytes) {
+  uint64_t add(int file, bool is_encrypted, uint64_t offset, uint64_t n_bytes) {
     if (empty()) {
       m_file = file;
+      m_is_encrypted = is_encrypted;
       m_begin = m_end = offset;
     }
     m_end = std::max(m_end, offset + n_bytes);
@@ -81,6 +85,7 @@ class Redo_range {
  private:
   const uint64_t m_max_bytes;
   int m_file{-1};
+  bool m_is_encrypted{false};
   uint64_t m_begin{0};
   uint64_t m_end{0};
 };
