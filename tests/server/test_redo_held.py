@@ -101,7 +101,8 @@ class RedoHeld(unittest.TestCase):
             self.assertNotEqual(self.scratch.client("CALL d.fill(1)").returncode, 0)
             self.assertEqual(self.scratch.process.wait(60), ABORTED)
             fault.unlink()
-        self.assertRegex(self.scratch.log.read_text(), r"'\S+#ib_redo\d+' could not be written, \d+ bytes at \d+: Input/output error\. ")
+        message = r"'\S+#ib_redo\d+' could not be written, \d+ bytes at \d+: Input/output error\. "
+        self.assertRegex(self.scratch.log.read_text(), message)
         self.start()
         self.assertEqual(self.count(), 10)
         self.assertEqual(self.scratch.end(), 0)
