@@ -6,7 +6,9 @@ tools/tests/test_status_report.py tests its conclusions, on recorded samples.
 import contextlib
 import re
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 from .scratch import FORK, REPO, STOCK, Scratch, wait_until
@@ -76,8 +78,8 @@ class StatusReport(unittest.TestCase):
         said = self.status(WELL, "--seconds=3", "--plot")
         self.assertEqual(self.counter("Connections"), connections + 2)
         for words in ("Spillway ", "Watched for 3 s", "innodb_ahead_flushing=OFF", "innodb_redo_log_capacity=64M",
-                      "AIO slots       reads 0 of ", "Well: there are no findings.",
-                      "One column is 1 second"):  # fmt: skip
+                      "AIO slots       reads 0 of ", "Sessions        1 connected",
+                      "InnoDB writes well: there are no findings.", "One column is 1 second"):  # fmt: skip
             self.assertIn(words, said)
         # No privilege is needed; the password's warning is not repeated.
         self.assertNotIn("One column", self.status(WELL, "--seconds=1", "--password=a b", user="limited"))
@@ -111,16 +113,65 @@ class StatusReport(unittest.TestCase):
         self.assertRegex(said, r"\n  sync_flush +- ")
         self.assertRegex(said, r"pages by cause: .*sync \d+ %")
 
-    def test_connection_that_ends(self):
+    def test_row_locks(self):
         self.server.start(FORK)
-        record = self.server.path / "record"
-        with self.server.start_script(STATUS, "--seconds=60", f"--record={record}") as process:
-            wait_until(lambda: record.exists() and record.read_text().count("#done") >= 2, "no samples")
-            self.server.sql(f"KILL {self.server.sql(WATCHER)}")
+        self.server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, a INT); INSERT INTO d.t SELECT 1, 1")
+        sessions = [self.server.session() for _ in range(3)]
+        for session in sessions:
+            session.stdin.write("BEGIN; UPDATE d.t SET a = a + 1; SELECT 1;\n")
+            session.stdin.flush()
+        wait_until(lambda: self.counter("Innodb_row_lock_current_waits") == 2, "no waits for row locks")
+        said = self.status(FINDINGS, "--seconds=2")
+        self.assertIn("2 waiting for row locks", said)
+        self.assertIn("2 sessions waited for row locks", said)
+        for session in sessions:
+            session.stdin.write("ROLLBACK;\n")
+            session.stdin.close()
+        for session in sessions:
+            session.wait(60)
+            session.stdout.close()
+
+    def cut_short(self, end, expected, *options):
+        """Watch for a while, then do what ends the watch. Returns the errors."""
+        with self.server.start_script(STATUS, "--seconds=60", *options) as process:
+            wait_until(lambda: self.server.sql(WATCHER), "no connection")
+            watcher = self.server.sql(WATCHER)
+            time.sleep(2.5)
+            end(process, watcher)
             said, error = process.communicate(timeout=30)
         self.assertEqual(process.returncode, UNREADABLE, said + error)
-        self.assertIn("the connection ended before all samples were taken", error)
-        self.assertIn("Well: there are no findings.", said)
+        self.assertRegex(said, rf"\nIncomplete: {expected}, after [23] of 60 s\.\n")
+        self.assertNotIn("writes well", said)
+        return error
+
+    def test_watch_that_ends(self):
+        """A connection, an interrupted command, a server that hangs, and one that is killed."""
+        self.server.start(FORK)
+        record = self.server.path / "record"
+        error = self.cut_short(lambda _, watcher: self.server.sql(f"KILL {watcher}"), "the connection was lost",
+                               f"--record={record}")  # fmt: skip
+        self.assertRegex(error, "the report is incomplete: the connection was lost: ERROR ")
+        self.assertGreaterEqual(record.read_text().count("#done"), 3)
+        self.cut_short(lambda process, _: process.send_signal(signal.SIGINT), "interrupted")
+        self.cut_short(lambda *_: self.server.process.send_signal(signal.SIGSTOP), "the server did not answer for 10 s")
+        self.assertIn("The server does not answer: see", self.status(UNREADABLE, "--seconds=1"))
+        self.server.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: not self.server.sql(WATCHER), "connections remain")
+        self.cut_short(lambda *_: self.server.end(signal.SIGKILL), "the connection was lost")
+
+    def test_limits_of_rows(self):
+        self.server.start(FORK)
+        self.server.sql("SET GLOBAL sql_select_limit = 1")
+        self.status(WELL, "--seconds=1", "--safe-updates", "--select-limit=1")
+
+    def test_all_connections_are_in_use(self):
+        self.server.start(FORK, "--max-connections=1")
+        self.server.sql("CREATE USER limited")
+        with self.server.session() as session:
+            wait_until(lambda: self.counter("Threads_connected") == 2, "no session")
+            said = self.status(UNREADABLE, user="limited")
+            session.communicate("")
+        self.assertIn("use an account with CONNECTION_ADMIN", said)
 
     def test_refused(self):
         self.assertIn("Can't connect", self.status(UNREADABLE, "--seconds=1"))
@@ -129,6 +180,7 @@ class StatusReport(unittest.TestCase):
         self.assertIn("unknown option", self.status(UNREADABLE, "--no-such-option"))
         self.assertIn("Access denied", self.status(UNREADABLE, "--seconds=1", user="nobody"))
         self.assertIn("cannot be written", self.status(UNREADABLE, "--record=/no/such/file"))
+        self.assertIn("'/dev/full' is incomplete", self.status(UNREADABLE, "--seconds=1", "--record=/dev/full"))
         if STOCK.exists():
             self.assertEqual(self.server.end(), 0)
             self.server.start(STOCK)

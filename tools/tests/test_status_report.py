@@ -34,6 +34,7 @@ STATE = {
     "aio_write_depth": 256, "aio_write_threads": 4, "aio_write_slots_used": 3, "buffer_pool_pages_dirty": 100,
     "buffer_pool_pages_total": 4096, "checkpoint_age": 5 * MIB, "checkpoint_sync_age": 50 * MIB,
     "checkpoint_max_age": 53 * MIB, "lsn_current": 1000 * MIB, "rows_inserted": 500,
+    "threads_connected": 21, "threads_running": 1, "row_lock_current_waits": 0, "row_lock_waits": 0,
 }  # fmt: skip
 KINDS = ("aio_read", "aio_write", "binlog_group", "binlog_sync", "binlog_write", "checkpoint", "commit", "doublewrite",
          "file_delete", "file_extend", "file_extend_others", "file_sync", "free_page", "latch", "log_buffer",
@@ -41,6 +42,9 @@ KINDS = ("aio_read", "aio_write", "binlog_group", "binlog_sync", "binlog_write",
          "write_throttle")  # fmt: skip
 # Of no session.
 INTERNAL = ("checkpoint", "log_writer", "page_cleaner", "sync_flush")
+# A finding only if sessions wait meanwhile.
+OF_INNODB = ("checkpoint", "doublewrite", "file_sync", "latch", "page_cleaner")
+HEADLINE = "InnoDB writes well: there are no findings."
 # Kinds of which any wait is a finding, and its words.
 AT_ONCE = {"log_writer": "The log writer waited", "redo_space": "Redo space ran out",
            "page_cleaner": "The page cleaners were slow: 1 pass of more than 1 s.",
@@ -69,7 +73,7 @@ def rows(values, prefix="Innodb_"):
 def record(*changes, settings=None, others=None, kinds=KINDS, uptime=5000):
     """What a server has sent: a sample each second. changes: the status that begins with sample 1, 2, ...; the last
     one stays."""
-    lines = ["#settings", *rows(SETTINGS | (settings or {}), "innodb_"), *rows(OTHERS | (others or {}), "")]
+    lines = [f"#settings\t{SECONDS}", *rows(SETTINGS | (settings or {}), "innodb_"), *rows(OTHERS | (others or {}), "")]
     status = STATE | {f"stall_{kind}_{figure}": 0 for kind in kinds for figure in FIGURES}
     changes = list(changes) or [{}]
     for second in range(max(SECONDS, len(changes) - 1) + 1):
@@ -98,7 +102,7 @@ class Recorded(unittest.TestCase):
         for page, _, anchor in (name.partition("#") for name in PAGE.findall(result.stdout)):
             text = (REPO / "docs/guide" / page).read_text()
             self.assertTrue(not anchor or anchor in documents.anchors(text), f"{page} has no heading {anchor}")
-        self.assertEqual("Well: there are no findings." in result.stdout, status == WELL)
+        self.assertEqual(HEADLINE in result.stdout, status == WELL)
         return result.stdout
 
     def found(self, expected, *changes, page="", **how):
@@ -111,7 +115,7 @@ class Recorded(unittest.TestCase):
 
     def noted(self, expected, *changes, page, **how):
         """The server is well, and there is a note."""
-        said = " ".join(self.report(WELL, record({}, *changes, **how)).partition("Well: ")[2].split())
+        said = " ".join(self.report(WELL, record({}, *changes, **how)).partition(HEADLINE)[2].split())
         self.assertIn(expected, said)
         self.assertIn(f"({page}", said)
 
@@ -122,7 +126,8 @@ class Report(Recorded):
         for words in ("Up 83 min. Watched for 10 s, until 2026-11-27 00:00:00 UTC", "innodb_ahead_flushing=OFF",
                       "innodb_redo_log_capacity=64M", "sync_binlog=1", "redo generation 10.0 MiB/s",
                       "checkpoint age 5.0 MiB, 10 % of sync age 50.0 MiB; sessions wait above 53.0 MiB",
-                      "dirty pages 100 of 4096, 2 %", "writes 3 of 1024 in use, 0 waits", "\n  none\n"):  # fmt: skip
+                      "21 connected, 1 running, 0 waiting for row locks", "dirty pages 100 of 4096, 2 %",
+                      "writes 3 of 1024 in use, 0 waits", "\n  none\n"):  # fmt: skip
             self.assertIn(words, said)
 
     def test_ahead_flushing(self):
@@ -205,6 +210,14 @@ class Stalls(Recorded):
         said = self.report(FINDINGS, record({}, changes))
         self.assertIn(f"and {len(KINDS) - 6} kinds more", said)
 
+    def test_no_more_sessions_than_there_are(self):
+        """Three waits of 9 s end in the same second as many short ones."""
+        waits = [stall("commit", count=3 + 500 * i, waiting=3, time_us=0) for i in range(10)]
+        ended = stall("commit", count=5003, waiting=0, time_us=27_000_000)
+        for connections, waiting in (({"threads_connected": 9}, 8), ({}, 20), ({"threads_connected": 0}, 3)):
+            said = self.run_on(record(waits[0] | connections, *waits[1:], ended), "--plot").stdout
+            self.assertIn(f"| max {waiting}\n", said.partition("sessions waiting ")[2])
+
     def test_standstill(self):
         waiting = stall("redo_space", count=4, waiting=4)
         said = self.report(FINDINGS, record(*({"rows_inserted": 100 * i} for i in range(6)), waiting))
@@ -224,7 +237,28 @@ class Findings(Recorded):
                    page="read-a-stall.md#with-ahead-flushing")  # fmt: skip
 
     def test_redo_space_that_sessions_wait_for_now(self):
-        self.found(["0 waits, 8 in progress"], stall("redo_space", waiting=8), page="steady-flushing.md")
+        self.found(["Redo space ran out: 9 waits, 8 in progress."], stall("redo_space", count=9, waiting=8),
+                   page="steady-flushing.md")  # fmt: skip
+        before = record(stall("redo_space", count=1, waiting=1))
+        said = self.report(FINDINGS, before)
+        self.assertIn("Redo space ran out: 1 wait in progress, begun before the watch.", said)
+        self.assertRegex(said, r"\n  redo_space +1\.0 +1 ")
+
+    def test_late_checkpoints(self):
+        """With ahead flushing pages are flushed in time, and syncs take long."""
+        late = stall("redo_space", count=1) | {"checkpoint_age": 49 * MIB}
+        self.found(["(oldest page age 80 % of the sync age)", "(checkpoint age 98 %)", "checkpoint and file_sync"],
+                   late | {"ahead_flush_oldest_page_age_bytes": 40 * MIB}, settings=ON,
+                   page="read-a-stall.md#cause-and-action")  # fmt: skip
+        self.found(["a lower innodb_ahead_flushing_age_pct"], late | {"ahead_flush_oldest_page_age_bytes": 48 * MIB},
+                   settings=ON, page="read-a-stall.md#with-ahead-flushing")  # fmt: skip
+
+    def test_row_locks(self):
+        """Waits that come and go are no finding."""
+        self.found(["8 sessions waited for row locks", "sys.innodb_lock_waits"],
+                   {"row_lock_current_waits": 8, "row_lock_waits": 8}, page="read-a-stall.md#locks")  # fmt: skip
+        said = self.report(WELL, record(*({"row_lock_current_waits": 2, "row_lock_waits": 9 * i} for i in range(11))))
+        self.assertIn("2 waiting for row locks", said)
 
     def test_sync_flushing(self):
         self.found(["about to run out: 2 episodes of sync flushing", "innodb_ahead_flushing = ON"],
@@ -246,6 +280,48 @@ class Findings(Recorded):
         self.assertIn("no commit that writes redo ends", said)
         self.assertIn(f"SET GLOBAL innodb_redo_log_capacity = {8 * 64 * MIB};", said)
         self.assertIn("1 finding;", said)
+        self.assertIn("A restart loses it", said)
+        large = record(hangs, settings={"redo_log_capacity": str(100 << 30)})
+        self.assertIn(f"innodb_redo_log_capacity = {512 << 30};", self.report(FINDINGS, large))
+
+    def test_disk_that_does_not_answer(self):
+        """Its waits in progress are one finding, and neither redo space nor ahead flushing is the cause."""
+        commits = stall("commit", count=18, waiting=8)
+        checkpoint = stall("checkpoint", count=1, waiting=1)
+        space = stall("redo_space", count=4, waiting=4)
+        page = "read-a-stall.md#a-disk-that-does-not-answer"
+        self.found(["In 8 s no wait of these kinds has ended: commit (8 in progress).", "The disk of the redo log does",
+                    "Do not run SET GLOBAL"], stall("commit", count=10), commits, page=page)  # fmt: skip
+        self.found(["redo log and the data files does", "(8 in progress), checkpoint (1 in progress), redo_space (4"],
+                   commits | checkpoint | space, page=page)  # fmt: skip
+        self.found(["The disk of the data files does"], space | checkpoint | stall("log_writer", count=1, waiting=1),
+                   page=page)  # fmt: skip
+        self.found(["The disk of the binary log does"], stall("binlog_sync", count=1, waiting=1), page=page)
+
+    def test_disk_that_answers(self):
+        """Waits of the same disk end."""
+        slow = [stall("commit", count=8 + i, waiting=8, over_1s=i) for i in range(11)]
+        self.found(["Long waits of kind 'commit': 17 waits, 9 of more than 1 s, 8 in progress"], *slow[:10])
+        ended = [stall("checkpoint", count=1, waiting=1) | stall("file_sync", count=i) for i in range(11)]
+        self.assertNotIn("does not answer", self.run_on(record({}, *ended)).stdout)
+
+    def test_threads_of_innodb(self):
+        """If no session waits, their waits are a note."""
+        for kind in OF_INNODB:
+            with self.subTest(kind):
+                wait = stall(kind, count=1, time_us=2_000_000, sessions_time_us=0, over_1s=1)
+                self.noted("Threads of InnoDB waited; no session did.", wait, page="read-a-stall.md#cause-and-action")
+
+    def test_delayed_sessions(self):
+        """Short delays. Below one session on average they are a note."""
+        for sessions, status in ((0.9, WELL), (4.7, FINDINGS)):
+            changes = [
+                stall("write_throttle", count=99 * i, time_us=int(sessions * 1e6 * i)) | {"ahead_flush_delays": 99 * i}
+                for i in range(11)
+            ]
+            said = self.report(status, record(*changes, settings=ON))
+            self.assertEqual("The write throttle delayed 4.7 sessions on average." in said, status == FINDINGS)
+            self.assertEqual(said.count("The device is the limit."), 1)
 
     def test_long_waits(self):
         """Every kind: its advice with ahead flushing off and on. A wait of less than a second is no finding."""
@@ -253,11 +329,12 @@ class Findings(Recorded):
             for settings in ({}, ON):
                 with self.subTest(kind=kind, settings=settings):
                     kinds = {*KINDS, kind}
+                    others = stall("log_buffer", count=900, time_us=900_000) if kind in OF_INNODB else {}
                     self.found([AT_ONCE.get(kind, f"Long waits of kind '{kind}': 1 wait, 1 of more than 1 s.")],
-                               long_wait(kind), kinds=kinds, settings=settings)  # fmt: skip
-                    in_progress = stall(kind, count=1, waiting=1)
+                               long_wait(kind) | others, kinds=kinds, settings=settings)  # fmt: skip
+                    in_progress = stall(kind, count=1, waiting=1) | others
                     self.assertEqual(self.run_on(record({}, in_progress, kinds=kinds)).returncode, FINDINGS)
-                    short = record({}, stall(kind, count=10, time_us=900_000, over_100ms=10), kinds=kinds)
+                    short = record({}, stall(kind, count=10, time_us=900_000, over_100ms=10) | others, kinds=kinds)
                     self.assertEqual(self.run_on(short).returncode, FINDINGS if kind in AT_ONCE else WELL)
 
     def test_advice(self):
@@ -272,15 +349,19 @@ class Findings(Recorded):
             ("file_extend_others", {"extend_ahead_pct": "10"}, "innodb_extend_and_initialize = OFF", "preallocate.md"),
             ("file_extend", last, "or SET EXTENT_SIZE of the table", "preallocate.md#on-a"),
             ("doublewrite", {}, "innodb_doublewrite_files (now 2)", "read-a-stall.md#cause"),
-            ("commit", {}, "innodb_ahead_flushing = ON", "steady-flushing.md#switch-it-on"),
+            ("commit", {}, "innodb_flush_log_at_trx_commit = 2", "read-a-stall.md#cause"),
             ("commit", ON, "innodb_flush_log_at_trx_commit = 2", "read-a-stall.md#cause"),
             ("binlog_sync", ON, "sync_binlog = 0", "read-a-stall.md#cause"),
-            ("page_read", ON, "innodb_buffer_pool_size", "read-a-stall.md#cause"),
+            ("page_read", {}, "innodb_buffer_pool_size", "read-a-stall.md#cause"),
             ("page_cleaner", ON, "innodb_io_capacity_max (now 20000)", "read-a-stall.md#cause"),
             ("write_throttle", ON, "innodb_redo_log_capacity (now 64.0 MiB)", "steady-flushing.md#a-delayed"),
         ):  # fmt: skip
             with self.subTest(kind=kind, settings=settings):
-                self.found([words], long_wait(kind), settings=settings, page=page)
+                others = stall("log_buffer", count=900, time_us=900_000) if kind in OF_INNODB else {}
+                self.found([words], long_wait(kind) | others, settings=settings, page=page)
+        for kind in ("commit", "page_read"):
+            self.found(["innodb_ahead_flushing = ON"], long_wait(kind) | {"buffer_pool_pages_flushed": 900},
+                       page="steady-flushing.md#switch-it-on")  # fmt: skip
         self.found(["Wait a minute"], long_wait("write_throttle"), settings=ON, uptime=20)
 
     def test_extension_is_one_finding(self):
@@ -288,7 +369,7 @@ class Findings(Recorded):
         self.found(["kind 'file_extend': 1 wait"], long_wait("file_extend") | long_wait("file_extend_others"))
 
     def test_single_pages(self):
-        self.found(["There was no free page: threads flushed 7 single pages"],
+        self.found(["No free page: threads flushed 7 single pages."],
                    {"buffer_pool_flush_single_page_pages": 7}, page="read-a-stall.md#cause-and-action")  # fmt: skip
 
     def test_io_capacity_max(self):
@@ -358,9 +439,12 @@ class Refused(Recorded):
         return result.stdout
 
     def test_not_a_record(self):
-        self.error("another format", "")
-        self.error("another format", "+---+\n| #settings |\n")
+        self.error("is no record", "")
+        self.error("is no record", "root:x:0:0:root:/root:/bin/bash\n")
         self.error("mysql could not read the server: ERROR 2002", "#end\t1\n#message\tERROR 2002 no server\n")
+        self.error("use an account with CONNECTION_ADMIN", "#end\t1\n#message\tERROR 1040 (HY000): Too many\n")
+        self.error("The server does not answer", "#end\t1\n#message\tERROR 2013 'initial communication packet'\n")
+        self.error("the server did not answer for 60 s.", "#end\t137\tthe server did not answer for 60 s\n#message\t\n")
         whole = record()
         self.error("less than two samples", whole[: whole.index("#done")])
 
@@ -372,14 +456,17 @@ class Refused(Recorded):
         """The report is made of the samples that are there. The last one is not complete."""
         text = record({}, stall("redo_space", count=1))
         text = text[: text.rindex("#done")] + "#end\t1\n#message\tERROR 2013 (HY000): Lost connection\n"
-        said = self.error("the connection ended before all samples were taken: ERROR 2013", text)
+        said = self.error("the report is incomplete: the connection was lost: ERROR 2013", text)
+        self.assertIn("Incomplete: the connection was lost, after 9 of 10 s.\n1 finding;", said)
+        self.assertNotIn("writes well", self.error("incomplete", record().replace("#end\t0", "#end\t1\tinterrupted")))
         self.assertIn("Watched for 9 s", said)
         self.assertIn("Redo space ran out", said)
 
     def test_options(self):
         for option, expected in (
             *((f"--seconds={n}", "a number from 1 to 600") for n in ("0", "601", "1x", "", "9" * 30)),
-            ("--read", "needs its value"), ("--read=/no/such", "cannot be read"),
+            ("--read", "needs its value"), ("--read=/no/such", "cannot be read"), ("--read=/", "is no record"),
+            ("-eSELECT 1", "its own statements"), ("--execute=SELECT 1", "its own statements"),
             ("--record=x", "remove '--record'"), ("--user=root", "remove '--user=root'"),
         ):  # fmt: skip
             with self.subTest(option):
