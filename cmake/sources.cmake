@@ -23,7 +23,6 @@ set(spw_innobase_sources
   "${spw_innobase}/redo/redo0resize.cc"
   "${spw_innobase}/redo/redo0state.cc"
   "${spw_innobase}/report/report0print.cc"
-  "${spw_innobase}/report/report0stalls.cc"
   "${spw_innobase}/report/report0status.cc"
   "${spw_innobase}/report/report0table.cc"
   "${spw_innobase}/stall/stall0stall.cc"

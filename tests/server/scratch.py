@@ -124,6 +124,24 @@ class Scratch:
             raise AssertionError(f"{text}: {result.stderr}")
         return result.stdout.strip()
 
+    @contextlib.contextmanager
+    def load(self, n_connections, seconds):
+        """That many clients execute d.fill() while the context lasts: it has to end when nobody has the lock 'go'. Gives
+        the clients, which end within seconds."""
+        clients = [self.session() for _ in range(1 + n_connections)]
+        clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
+        clients[0].stdin.flush()
+        if clients[0].stdout.readline() != "1\n":
+            raise AssertionError("the lock of the load")
+        for client in clients[1:]:
+            client.stdin.write("CALL d.fill();\n")
+            client.stdin.flush()
+        try:
+            yield clients
+        finally:
+            for client in clients:
+                client.communicate(timeout=seconds)
+
     def start_script(self, program, *options, user="root", wrapper=(), folders=(FORK.parent,)):
         """Start one of scripts/, which runs the client. folders: where it finds the client. Returns the process."""
         path = ":".join((*map(str, folders), os.environ["PATH"]))

@@ -77,18 +77,8 @@ class SlowDevice(unittest.TestCase):
     @contextlib.contextmanager
     def load(self):
         """CONNECTIONS clients insert rows as fast as they can."""
-        clients = [self.scratch.session() for _ in range(1 + CONNECTIONS)]
-        clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
-        clients[0].stdin.flush()
-        self.assertEqual(clients[0].stdout.readline(), "1\n")
-        for client in clients[1:]:
-            client.stdin.write("CALL d.fill();\n")
-            client.stdin.flush()
-        try:
+        with self.scratch.load(CONNECTIONS, LOAD_SECONDS) as clients:
             yield
-        finally:
-            for client in clients:
-                client.communicate(timeout=LOAD_SECONDS)
         for client in clients:
             self.assertEqual(client.returncode, 0)
 

@@ -3,7 +3,6 @@
 tools/tests/test_status_report.py tests its conclusions, on recorded samples.
 """
 
-import contextlib
 import re
 import shutil
 import signal
@@ -18,6 +17,7 @@ STATUS = REPO / "scripts/spillway-status"
 WELL, FINDINGS, UNREADABLE = 0, 1, 2
 COLUMNS = 100
 CONNECTIONS = 4
+LOAD_SECONDS = 120
 # No page is flushed before sync flushing, so that any device stalls sessions.
 STALLING = ("--innodb-redo-log-capacity=8M", "--innodb-adaptive-flushing=OFF", "--innodb-max-dirty-pages-pct-lwm=0",
             "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin")  # fmt: skip
@@ -52,21 +52,9 @@ class StatusReport(unittest.TestCase):
             self.assertLessEqual(len(line), COLUMNS, line)
         return said
 
-    @contextlib.contextmanager
     def load(self):
         """CONNECTIONS clients insert rows as fast as they can."""
-        clients = [self.server.session() for _ in range(1 + CONNECTIONS)]
-        clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
-        clients[0].stdin.flush()
-        self.assertEqual(clients[0].stdout.readline(), "1\n")
-        for client in clients[1:]:
-            client.stdin.write("CALL d.fill();\n")
-            client.stdin.flush()
-        try:
-            yield
-        finally:
-            for client in clients:
-                client.communicate(timeout=120)
+        return self.server.load(CONNECTIONS, LOAD_SECONDS)
 
     def counter(self, name):
         return int(self.server.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])

@@ -9,7 +9,7 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/aio0page.cc
-Times the waits of threads for the I/O of a page. */
+Times the sleeps of threads for latches, such as that of a page under I/O. */
 
 #include "univ.i"
 
@@ -17,12 +17,6 @@ Times the waits of threads for the I/O of a page. */
 #include "sync0rw.h"
 
 namespace spw {
-
-Page_read_wait::Page_read_wait(bool is_sync) {
-  if (is_sync) {
-    m_timer.begin();
-  }
-}
 
 /** @return the kind of a sleep for a latch: see Latch_wait */
 static Stall kind_of_sleep(ulint request_type, const rw_lock_t *latch) {

@@ -9,8 +9,8 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file aio/hook.h
-AIO depth, and waits for the I/O of a page: the functions that InnoDB's files
-call. They are in aio0array.cc and aio0page.cc. */
+AIO depth, and waits for latches of pages under I/O: the functions that InnoDB's
+files call. They are in aio0array.cc and aio0page.cc. */
 
 #ifndef aio_hook_h
 #define aio_hook_h
@@ -126,16 +126,6 @@ void aio_note_used(Aio_array *array, size_t n_used);
 ends the server.
 @param[in,out]  array  the array */
 void aio_submit_retried(Aio_array *array);
-
-/** Times the read of a page by this thread. */
-class Page_read_wait {
- public:
-  /** @param[in]  is_sync  whether this thread waits for the read */
-  explicit Page_read_wait(bool is_sync);
-
- private:
-  Stall_timer m_timer{Stall::PAGE_READ};
-};
 
 /** Times a thread's sleep for a latch or a mutex: of a page that is being
 written, of one that another thread reads, or any other. What counts is the

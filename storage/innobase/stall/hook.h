@@ -95,8 +95,13 @@ void stall_passed(Stall kind, std::chrono::steady_clock::time_point start);
 and a branch. */
 class Stall_timer {
  public:
-  /** @param[in]  kind  the stall that is possible */
-  explicit Stall_timer(Stall kind) : m_kind(kind) {}
+  /** @param[in]  kind   the stall that is possible
+  @param[in]  waits  whether the thread begins to wait at once */
+  explicit Stall_timer(Stall kind, bool waits = false) : m_kind(kind) {
+    if (waits) {
+      begin();
+    }
+  }
 
   ~Stall_timer() { end(); }
 
@@ -150,7 +155,7 @@ class Commit_wait {
   explicit Commit_wait(bool is_written);
 
  private:
-  Stall_timer m_timer{Stall::COMMIT};
+  Stall_timer m_timer;
 };
 
 /** Write stalls longer than innodb_stall_log_threshold_ms to the error log, if

@@ -133,29 +133,30 @@ steady_clock::time_point stall_begin(Stall kind) {
   return steady_clock::now();
 }
 
-void stall_end(Stall kind, steady_clock::time_point start) {
+/** Count the end of a stall, now.
+@param[in]  kind           the kind of stall
+@param[in]  start          when it began
+@param[in]  is_of_session  as in Stall_stats::end() */
+static void count_end(Stall kind, steady_clock::time_point start,
+                      bool is_of_session) {
   const auto now = steady_clock::now();
-  const bool is_outermost = --t_n_waits == 0;
 
   stats_of(kind).end(duration_cast<microseconds>(now - start).count(),
-                     is_outermost && is_session(current_thd), to_us(now),
-                     log_threshold_us());
+                     is_of_session, to_us(now), log_threshold_us());
+}
+
+void stall_end(Stall kind, steady_clock::time_point start) {
+  count_end(kind, start, --t_n_waits == 0 && is_session(current_thd));
 }
 
 void stall_passed(Stall kind, steady_clock::time_point start) {
-  const auto now = steady_clock::now();
-  Stall_stats &stats = stats_of(kind);
-
-  stats.begin();
-  stats.end(duration_cast<microseconds>(now - start).count(), false, to_us(now),
-            log_threshold_us());
+  stats_of(kind).begin();
+  count_end(kind, start, false);
 }
 
-Commit_wait::Commit_wait(bool is_written) {
-  if (!is_written && t_n_waits == 0 && is_session(current_thd)) {
-    m_timer.begin();
-  }
-}
+Commit_wait::Commit_wait(bool is_written)
+    : m_timer(Stall::COMMIT,
+              !is_written && t_n_waits == 0 && is_session(current_thd)) {}
 
 Stall_summary stall_summary(Stall kind) { return stats_of(kind).summary(); }
 

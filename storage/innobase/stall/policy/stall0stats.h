@@ -255,15 +255,12 @@ class Stall_stats {
   @param[in]  now_us  time: microseconds
   @return the present waits */
   Stuck detect_stuck(uint64_t now_us) {
-    /* A wait that ends between the loads seems to last, but the next call
-    detects that one has ended. */
-    uint64_t ended = 0;
-    for (const auto &bucket : m_buckets) {
-      ended += bucket.load(std::memory_order_relaxed);
-    }
-    const uint64_t begun = m_begun.load(std::memory_order_relaxed);
+    /* A wait that ends meanwhile seems to last, but the next call detects that
+    one has ended. */
+    const Stall_summary now = summary();
+    const uint64_t ended = now.count - now.waiting;
 
-    if (begun <= ended) {
+    if (now.waiting == 0) {
       m_is_stuck = false;
       return {.waiting = 0, .duration_us = 0};
     }
@@ -272,7 +269,7 @@ class Stall_stats {
       m_stuck_ended = ended;
       m_stuck_since_us = now_us;
     }
-    return {.waiting = begun - ended, .duration_us = now_us - m_stuck_since_us};
+    return {.waiting = now.waiting, .duration_us = now_us - m_stuck_since_us};
   }
 
   /** Raise a variable to a value, unless it has a higher one. */
