@@ -21,6 +21,7 @@ COMMITS = 300
 ABORTED = 2
 WRITES = """SELECT SUM(count_write) FROM performance_schema.file_summary_by_event_name
   WHERE event_name = 'wait/io/file/innodb/innodb_log_file'"""
+REDO_COPY = "SELECT state FROM performance_schema.clone_progress WHERE stage = 'REDO COPY'"
 CLONE = "CLONE LOCAL DATA DIRECTORY = '{}'"
 
 
@@ -34,6 +35,10 @@ class RedoHeld(unittest.TestCase):
 
     def count(self):
         return int(self.scratch.sql("SELECT COUNT(*) FROM d.t"))
+
+    def is_copying_redo(self):
+        """Whether a clone has all pages: what was committed before is in it."""
+        return self.scratch.sql(REDO_COPY) not in ("", "Not Started")
 
     def writes_of_commits(self, *options):
         """Writes to the redo log for a commit of a single session."""
@@ -74,19 +79,29 @@ class RedoHeld(unittest.TestCase):
         self.start(f"--plugin-dir={plugins}", "--plugin-load=clone=mysql_clone.so",
                    "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-log-at-timeout=2000")  # fmt: skip
         self.scratch.sql(SETUP)
+        # A large file, so that the archiver copies redo more than once meanwhile.
+        self.scratch.sql("CREATE TABLE d.large (id INT PRIMARY KEY); ALTER TABLESPACE `d/large` SET EXTENT_SIZE = 600M")
         client = self.scratch.session()
-        client.stdin.write("CALL d.fill(100000);\n")
+        client.stdin.write("CALL d.fill(1000000);\n")
         client.stdin.flush()
         wait_until(lambda: self.count() > COMMITS)
         cloned = self.scratch.path / "clone"
-        before = self.count()
-        self.scratch.sql(CLONE.format(cloned))
+        clone = self.scratch.session()
+        clone.stdin.write(CLONE.format(cloned) + "; SELECT 'done';\n")
+        clone.stdin.flush()
+        committed = COMMITS
+        while clone.poll() is None and not self.is_copying_redo():
+            n_rows = self.count()
+            if not self.is_copying_redo():
+                committed = n_rows
+        self.assertEqual(clone.communicate()[0], "done\n")
+        self.assertGreater(committed, COMMITS)
         self.scratch.end(signal.SIGKILL)
         client.communicate()
         self.scratch.data = cloned
         self.start()
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
-        self.assertGreaterEqual(self.count(), before)
+        self.assertGreaterEqual(self.count(), committed)
         self.assertEqual(self.scratch.end(), 0)
 
     def test_a_write_that_fails_ends_the_server(self):
