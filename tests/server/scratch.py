@@ -126,8 +126,8 @@ class Scratch:
 
     @contextlib.contextmanager
     def load(self, n_connections, seconds):
-        """That many clients execute d.fill() while the context lasts: it has to end when nobody has the lock 'go'. Gives
-        the clients, which end within seconds."""
+        """That many clients execute d.fill() while the context lasts: it ends when nobody has the lock 'go'. Gives the
+        clients, which end within seconds."""
         clients = [self.session() for _ in range(1 + n_connections)]
         clients[0].stdin.write("SELECT GET_LOCK('go', 0);\n")
         clients[0].stdin.flush()
