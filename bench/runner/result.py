@@ -7,8 +7,8 @@ from .sampler import checkpoint_age
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SECTOR_BYTES = 512
-# The fork's stall counters are Innodb_stall_<kind>_count and _time_us.
-STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_time_us"
+# The fork's stall counters are Innodb_stall_<kind>_count, _time_us and others, among them _sessions_time_us.
+STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_count"
 # With more steal, the processes' CPU times are too inaccurate for the small remainder that others used.
 OTHERS_MAX_STEAL_PCT = 2
 # TPC-C counts the new-order transactions.
@@ -49,7 +49,7 @@ def stalls(counters):
     for name, value in counters.items():
         if name.startswith(STALL_PREFIX) and name.endswith(STALL_SUFFIX):
             kind = name.removeprefix(STALL_PREFIX).removesuffix(STALL_SUFFIX)
-            found[kind] = {"count": counters[f"{STALL_PREFIX}{kind}_count"], "time_ms": value / 1000}
+            found[kind] = {"count": value, "time_ms": counters[f"{STALL_PREFIX}{kind}_time_us"] / 1000}
     return found
 
 

@@ -78,13 +78,14 @@ class Window(unittest.TestCase):
         """Samples at 99.5 and 110.5, interpolated linearly: the window has 10 of 11 parts of the growth."""
         samples = [
             sample(99.5, Innodb_buffer_pool_pages_flushed=1000, Innodb_stall_redo_space_count=5,
-                   Innodb_stall_redo_space_time_us=0),
+                   Innodb_stall_redo_space_time_us=0, Innodb_stall_redo_space_sessions_time_us=0),
             sample(110.5, Innodb_buffer_pool_pages_flushed=2100, Innodb_stall_redo_space_count=16,
-                   Innodb_stall_redo_space_time_us=22_000),
+                   Innodb_stall_redo_space_time_us=22_000, Innodb_stall_redo_space_sessions_time_us=11_000),
         ]  # fmt: skip
         found = self.figures([record(101, 0.1), record(102, 0.1)], samples)
         self.assertAlmostEqual(found["counters_added"]["Innodb_buffer_pool_pages_flushed"], 1000)
         self.assertAlmostEqual(found["pages_flushed_per_transaction"], 500)
+        self.assertEqual(list(found["stalls"]), ["redo_space"])
         self.assertAlmostEqual(found["stalls"]["redo_space"]["count"], 10)
         self.assertAlmostEqual(found["stalls"]["redo_space"]["time_ms"], 20)
 

@@ -368,8 +368,8 @@ class AtomicWrites(Servers):
         self.assertGreater(status["dblwr_pages_written"], before["dblwr_pages_written"])
         monitor = scratch.sql("SHOW ENGINE INNODB STATUS").replace("\\n", "\n")
         kept = re.findall(r"^  (\S+): doublewrite buffer", monitor, re.MULTILINE)
-        self.assertIn("./d/t.ibd", kept)
-        self.assertFalse([path for path in kept if path.endswith("u.ibd")])
+        self.assertIn("'./d/t.ibd'", kept)
+        self.assertFalse([path for path in kept if path.endswith("u.ibd'")])
         self.assertRegex(monitor, r"u\.ibd': directFS ioctl\n")
         method = dict(row.split("\t") for row in scratch.sql(
             "SELECT SUBSTRING_INDEX(path, '/', -1), method FROM information_schema.innodb_atomic_write_files"
@@ -463,16 +463,17 @@ class AtomicWrites(Servers):
                           "in files on storage", re.sub(r"MY-\d+", "MY-010000", log))  # fmt: skip
             self.assertIn(f"torn-page protection: none with innodb_doublewrite = {mode} (", log)
             monitor = scratch.sql("SHOW ENGINE INNODB STATUS")
-            self.assertIn(f"ibdata1: none with innodb_doublewrite = {mode} (the storage", monitor)
+            self.assertIn(f"ibdata1': none with innodb_doublewrite = {mode} (the storage", monitor)
             self.assertNotIn("doublewrite buffer   ", monitor)
             method = scratch.sql("SELECT DISTINCT method FROM information_schema.innodb_atomic_write_files")
             self.assertEqual(method, "none")
             self.assertEqual(scratch.end(), 0)
         # The report follows a SET GLOBAL.
         scratch.start(FORK, AUTO)
-        self.assertIn("ibdata1: doublewrite buffer (", scratch.sql("SHOW ENGINE INNODB STATUS"))
+        self.assertIn("ibdata1': doublewrite buffer (", scratch.sql("SHOW ENGINE INNODB STATUS"))
         scratch.sql("SET GLOBAL innodb_doublewrite = DETECT_ONLY")
-        self.assertIn("ibdata1: none with innodb_doublewrite = DETECT_ONLY (", scratch.sql("SHOW ENGINE INNODB STATUS"))
+        self.assertIn("ibdata1': none with innodb_doublewrite = DETECT_ONLY (",
+                      scratch.sql("SHOW ENGINE INNODB STATUS"))  # fmt: skip
         self.assertEqual(scratch.end(), 0)
         begin = scratch.log.stat().st_size
         scratch.start(FORK, AUTO, "--innodb-read-only")
