@@ -50,11 +50,17 @@ warning */
 @return the value that was set */
 [[nodiscard]] ulong flush_method_shown(ulong flush_method);
 
+/** Whether redo log files are opened for direct I/O because of ALL_O_DIRECT.
+Set once, by flush_method_start(). */
+extern bool redo_is_direct_io;
+
 /** @param[in]  purpose       purpose of the file to open: OS_LOG_FILE, ...
 @param[in]  is_read_only  whether it is opened for reading only, which stays
                           buffered
 @return whether it is opened for direct I/O because of ALL_O_DIRECT */
-[[nodiscard]] bool redo_is_direct(ulong purpose, bool is_read_only);
+[[nodiscard]] inline bool redo_is_direct(ulong purpose, bool is_read_only) {
+  return redo_is_direct_io && purpose == OS_LOG_FILE && !is_read_only;
+}
 
 /** Hold a write to a redo log file in memory, with ALL_O_DIRECT: until its file
 is synced, closed or read, a thread needs it to be written, or a write comes
@@ -69,13 +75,31 @@ cannot be written.
 @param[in]  n_bytes  its size: bytes
 @param[in]  buffer   the redo; copied
 @return whether it is held: the caller has nothing to write */
-[[nodiscard]] bool redo_hold(const IORequest &request, const std::string &path,
-                             pfs_os_file_t file, uint64_t offset,
-                             size_t n_bytes, const unsigned char *buffer);
+[[nodiscard]] bool redo_hold_direct(const IORequest &request,
+                                    const std::string &path, pfs_os_file_t file,
+                                    uint64_t offset, size_t n_bytes,
+                                    const unsigned char *buffer);
 
-/** Write what is held. Called before a redo log file is synced, which closing
-does, too, or read. Any thread. Ends the server if it cannot be written. */
-void redo_release();
+/** The same. Without ALL_O_DIRECT nothing is held. */
+[[nodiscard]] inline bool redo_hold(const IORequest &request,
+                                    const std::string &path, pfs_os_file_t file,
+                                    uint64_t offset, size_t n_bytes,
+                                    const unsigned char *buffer) {
+  return redo_is_direct_io &&
+         redo_hold_direct(request, path, file, offset, n_bytes, buffer);
+}
+
+/** Write what is held, with ALL_O_DIRECT. Called before a redo log file is
+synced, which closing does, too, or read. Any thread. Ends the server if it
+cannot be written. */
+void redo_release_direct();
+
+/** The same. Without ALL_O_DIRECT nothing is held. */
+inline void redo_release() {
+  if (redo_is_direct_io) {
+    redo_release_direct();
+  }
+}
 
 /** The end of a wait until redo is written: it is in the file then, as a commit
 with innodb_flush_log_at_trx_commit = 2 has to outlive the server's process. */
@@ -84,7 +108,11 @@ class Redo_written {
   /** @param[in]  is_flushed  whether the thread waits until it is flushed, too,
   before which it is written */
   explicit Redo_written(bool is_flushed) : m_is_flushed(is_flushed) {}
-  ~Redo_written();
+  ~Redo_written() {
+    if (!m_is_flushed) {
+      redo_release();
+    }
+  }
   Redo_written(const Redo_written &) = delete;
   Redo_written &operator=(const Redo_written &) = delete;
 
@@ -98,19 +126,38 @@ class Redo_buffer {
  public:
   /** @param[in,out]  buffer   what to write: 512-byte blocks of redo
   @param[in]      n_bytes  size in bytes */
-  Redo_buffer(const unsigned char **buffer, size_t n_bytes);
+  Redo_buffer(const unsigned char **buffer, size_t n_bytes) {
+    if (redo_is_direct_io) {
+      align(buffer, n_bytes);
+    }
+  }
 
   /** The same for a read. */
-  Redo_buffer(unsigned char **buffer, size_t n_bytes);
+  Redo_buffer(unsigned char **buffer, size_t n_bytes)
+      : Redo_buffer(const_cast<const unsigned char **>(buffer), n_bytes) {
+    m_is_read = true;
+  }
 
-  ~Redo_buffer();
+  ~Redo_buffer() {
+    if (m_aligned != nullptr) {
+      free();
+    }
+  }
 
   Redo_buffer(const Redo_buffer &) = delete;
   Redo_buffer &operator=(const Redo_buffer &) = delete;
 
  private:
-  unsigned char *const m_original;
-  const size_t m_n_bytes;
+  /** Replace the buffer, unless it is aligned. */
+  void align(const unsigned char **buffer, size_t n_bytes);
+
+  /** Copy what was read, and free the aligned buffer. */
+  void free();
+
+  /** Valid if there is an aligned buffer. */
+  unsigned char *m_original{nullptr};
+  size_t m_n_bytes{0};
+
   unsigned char *m_aligned{nullptr};
   bool m_is_read{false};
 };

@@ -37,13 +37,12 @@ accept, such as a block on the stack. */
 
 namespace spw {
 
+bool redo_is_direct_io = false;
+
 namespace {
 
 /** The value of innodb_flush_method after InnoDB's last one. */
 constexpr ulong ALL_O_DIRECT = SRV_UNIX_O_DIRECT_NO_FSYNC + 1;
-
-/** Set once, before InnoDB opens a redo log file. */
-bool s_is_direct = false;
 
 /** A block of redo in memory that is aligned to a block only, as in InnoDB. */
 class Block {
@@ -106,8 +105,8 @@ int try_read(const std::filesystem::path &folder) {
 }  // namespace
 
 bool flush_method_start(ulong *flush_method) {
-  s_is_direct = *flush_method == ALL_O_DIRECT;
-  if (!s_is_direct) {
+  redo_is_direct_io = *flush_method == ALL_O_DIRECT;
+  if (!redo_is_direct_io) {
     return true;
   }
   *flush_method = SRV_UNIX_O_DIRECT;
@@ -150,37 +149,26 @@ bool flush_method_start(ulong *flush_method) {
 }
 
 ulong flush_method_shown(ulong flush_method) {
-  return s_is_direct ? ALL_O_DIRECT : flush_method;
+  return redo_is_direct_io ? ALL_O_DIRECT : flush_method;
 }
 
-bool redo_is_direct(ulong purpose, bool is_read_only) {
-  return s_is_direct && purpose == OS_LOG_FILE && !is_read_only;
-}
-
-Redo_buffer::Redo_buffer(const unsigned char **buffer, size_t n_bytes)
-    : m_original(const_cast<unsigned char *>(*buffer)), m_n_bytes(n_bytes) {
-  if (!s_is_direct ||
-      reinterpret_cast<uintptr_t>(m_original) % OS_FILE_LOG_BLOCK_SIZE == 0) {
+void Redo_buffer::align(const unsigned char **buffer, size_t n_bytes) {
+  if (reinterpret_cast<uintptr_t>(*buffer) % OS_FILE_LOG_BLOCK_SIZE == 0) {
     return;
   }
+  m_original = const_cast<unsigned char *>(*buffer);
+  m_n_bytes = n_bytes;
   m_aligned = static_cast<unsigned char *>(
       ut::aligned_alloc(n_bytes, OS_FILE_LOG_BLOCK_SIZE));
   memcpy(m_aligned, m_original, n_bytes);
   *buffer = m_aligned;
 }
 
-Redo_buffer::Redo_buffer(unsigned char **buffer, size_t n_bytes)
-    : Redo_buffer(const_cast<const unsigned char **>(buffer), n_bytes) {
-  m_is_read = true;
-}
-
-Redo_buffer::~Redo_buffer() {
-  if (m_aligned != nullptr) {
-    if (m_is_read) {
-      memcpy(m_original, m_aligned, m_n_bytes);
-    }
-    ut::aligned_free(m_aligned);
+void Redo_buffer::free() {
+  if (m_is_read) {
+    memcpy(m_original, m_aligned, m_n_bytes);
   }
+  ut::aligned_free(m_aligned);
 }
 
 }  // namespace spw

@@ -102,12 +102,9 @@ void release(Held_redo &redo) {
 
 }  // namespace
 
-bool redo_hold(const IORequest &request, const std::string &path,
-               pfs_os_file_t file, uint64_t offset, size_t n_bytes,
-               const unsigned char *buffer) {
-  if (!redo_is_direct(OS_LOG_FILE, false)) {
-    return false;
-  }
+bool redo_hold_direct(const IORequest &request, const std::string &path,
+                      pfs_os_file_t file, uint64_t offset, size_t n_bytes,
+                      const unsigned char *buffer) {
   /* The header of a file is no redo. */
   const bool can_be_held = offset >= LOG_FILE_HDR_SIZE;
   const bool is_encrypted = request.is_encrypted();
@@ -138,16 +135,6 @@ bool redo_hold(const IORequest &request, const std::string &path,
   return false;
 }
 
-void redo_release() {
-  if (redo_is_direct(OS_LOG_FILE, false)) {
-    release(held_redo());
-  }
-}
-
-Redo_written::~Redo_written() {
-  if (!m_is_flushed) {
-    redo_release();
-  }
-}
+void redo_release_direct() { release(held_redo()); }
 
 }  // namespace spw

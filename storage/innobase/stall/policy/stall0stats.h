@@ -18,6 +18,7 @@ error log. */
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,12 +41,28 @@ inline constexpr size_t STALL_BUCKETS = STALL_BOUNDS_US.size() + 1;
 /** Number of decades from 1 us to 100 s, and one for longer durations. */
 inline constexpr size_t STALL_DECADES = 10;
 
+/** For each number of bits: the bucket of the least duration with that many, so
+that the bucket of a duration is found in two comparisons. */
+inline constexpr std::array<uint8_t, 65> STALL_FIRST_BUCKET = [] {
+  std::array<uint8_t, 65> first{};
+  for (size_t n_bits = 1; n_bits < first.size(); ++n_bits) {
+    first[n_bits] =
+        std::lower_bound(STALL_BOUNDS_US.begin(), STALL_BOUNDS_US.end(),
+                         uint64_t{1} << (n_bits - 1)) -
+        STALL_BOUNDS_US.begin();
+  }
+  return first;
+}();
+
 /** @param[in]  duration_us  a duration: microseconds
 @return its bucket, 0 to STALL_BUCKETS - 1 */
 inline size_t stall_bucket(uint64_t duration_us) {
-  return std::lower_bound(STALL_BOUNDS_US.begin(), STALL_BOUNDS_US.end(),
-                          duration_us) -
-         STALL_BOUNDS_US.begin();
+  size_t bucket = STALL_FIRST_BUCKET[std::bit_width(duration_us)];
+  while (bucket < STALL_BOUNDS_US.size() &&
+         STALL_BOUNDS_US[bucket] < duration_us) {
+    ++bucket;
+  }
+  return bucket;
 }
 
 /** Snapshot of the waits of one kind since server start. */
