@@ -85,10 +85,13 @@ class StatementCost(unittest.TestCase):
         self.compare(IN_MEMORY)
 
     def test_update_and_commit(self):
-        self.compare(DURABLE)
+        """A commit meets other threads, and spins a while, so that it costs some hundred instructions more or less: the
+        cheapest of three counts."""
+        self.compare(DURABLE, n_runs=3)
 
-    def compare(self, options):
-        stock, fork = self.instructions(STOCK, options), self.instructions(FORK, options)
-        print(f"{stock:.0f} instructions for an UPDATE on stock, {fork:.0f} on the fork: {fork / stock:.4f}")
+    def compare(self, options, n_runs=1):
+        runs = [(self.instructions(STOCK, options), self.instructions(FORK, options)) for _ in range(n_runs)]
+        stock, fork = map(min, zip(*runs, strict=True))
+        print(f"{stock:.0f} instructions for an UPDATE on stock, {fork:.0f} on the fork: {fork / stock:.4f}; {runs}")
         self.assertGreater(stock, 10000)
         self.assertLessEqual(fork, MAX_RATIO * stock)
