@@ -31,7 +31,7 @@ from spillway.common import (
 from spillway.instance import Instance, identify
 from spillway.sysbench import run_sysbench, sysbench_command
 
-from . import data, figures, result
+from . import data, figures, io_account, result
 from .load import MEASURED, Load
 from .plan import Device, Server, Workload, check_arrivals
 from .sampler import Sampler, redo_generated
@@ -424,6 +424,7 @@ class Experiment:
             if throttles:
                 disk_counters = loaded.enter_context(throttled(run.device, instance.process.pid, place))
             disk = disk_of(filesystem.on_disk(place))
+            trace = self.trace(loaded, disk, filesystem.on_disk(place)) if mounts else None
             sampler = loaded.enter_context(Sampler(instance, disk, folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))
@@ -464,9 +465,18 @@ class Experiment:
             "timed_disk": timed,
             "clients_behind": len(behind), "arrivals_per_s": arrivals,
             "burst_arrivals_per_s": burst_arrivals, "check": checked, **warmed,
-            "figures": result.window_figures(records, sampler.samples, begin, seconds, due, missing),
+            "figures": result.window_figures(records, sampler.samples, begin, seconds, due, missing,
+                                             trace and trace.account(begin, end), throttles and run.device.limits),
             "series": result.series(records, sampler.samples, load_begin, begin, seconds),
         }  # fmt: skip
+
+    def trace(self, stack, disk, top):
+        """Trace the writes to the disk that is mounted at top; None where the kernel cannot."""
+        try:
+            return stack.enter_context(io_account.Trace(disk, top))
+        except (Failure, OSError) as failure:
+            say(f"no account of the disk's writes: {failure}")
+            return None
 
     def enable_monitors(self, instance):
         names = ", ".join(f"'{name}'" for name in MONITORS)

@@ -13,6 +13,12 @@ from spillway.common import Failure, say
 from . import comparison, figures, plots
 from .plan import DEFAULT_MAX_STEAL_PCT
 
+# Whose the disk's writes are; the keys are io_account's.
+OWNERS = {
+    "pages": "pages", "doublewrite": "doublewrite buffer", "redo": "redo log", "binary_log": "binary log",
+    "temporary": "temporary tables", "other_files": "other files",
+    "file_system": "the file system's journal and metadata",
+}  # fmt: skip
 # Key of a figure, name, unit, which direction is better, decimal places, divisor.
 FIGURES = (
     ("mean_per_s", "transactions", "1/s", "more", 0, 1),
@@ -52,6 +58,19 @@ FIGURES = (
     ("disk_bytes_written_per_s", "written to the real disk", "MB/s", "", 1, 1e6),
     ("disk_write_ms", "time of a write of the real disk", "ms", "", 2, 1),
     ("disk_busy_pct", "real disk busy", "%", "", 0, 1),
+    ("limit_writes_pct", "writes submitted, of the model's limit", "%", "", 0, 1),
+    ("limit_bytes_pct", "bytes written, of the model's limit", "%", "", 0, 1),
+    ("disk_writes_per_transaction", "writes to the disk per transaction", "", "less", 3, 1),
+    ("disk_flushes_per_transaction", "flushes of the disk per transaction", "", "less", 3, 1),
+    ("disk_write_bytes", "mean size of a write to the disk", "KiB", "", 1, 1024),
+    *(
+        figure
+        for owner, name in OWNERS.items()
+        for figure in (
+            (f"{owner}_disk_writes_per_transaction", f"of the writes per transaction: {name}", "", "less", 3, 1),
+            (f"{owner}_disk_bytes_per_transaction", f"bytes of these: {name}", "KiB", "less", 2, 1024),
+        )
+    ),
     ("cpu_idle_pct", "CPU idle, of the whole machine", "%", "", 1, 1),
     ("cpu_of_others_pct", "CPU time of neither server nor load: others, kernel, interrupts", "%", "", 1, 1),
     ("cpu_steal_pct", "CPU time that the host gave to others", "%", "", 1, 1),

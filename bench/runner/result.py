@@ -68,12 +68,34 @@ def device_figures(counters, seconds):
     the busy time is the real disk's and not the model's. Busy time and write time are iostat's %util and w_await, and
     %b and svc_t in docs/origins.md, 4."""
     sectors, writes = counters.get("disk.sectors_written"), counters.get("disk.writes")
+    merged = counters.get("disk.writes_merged")
     return {
         "disk_writes_per_s": per(writes, seconds),
+        "disk_submitted_writes_per_s": None if merged is None else per(writes + merged, seconds),
         "disk_bytes_written_per_s": per(None if sectors is None else sectors * SECTOR_BYTES, seconds),
         "disk_write_ms": per(counters.get("disk.write_ms"), writes),
         "disk_busy_pct": per(counters.get("disk.io_ms"), seconds * 10),
     }
+
+
+def io_figures(io_account, disk, limits, transactions):
+    """Whose the disk's writes are, for each transaction, and how near they are to the limits of its model. io_account:
+    what io_account.account() gives, or None."""
+    writes, n_bytes = disk["disk_writes_per_s"], disk["disk_bytes_written_per_s"]
+    found = {"disk_write_bytes": per(n_bytes, writes)}
+    if limits and limits.write_iops:
+        # The throttle counts what is submitted, before the kernel merges it.
+        found["limit_writes_pct"] = per(disk["disk_submitted_writes_per_s"], limits.write_iops / 100)
+    if limits and limits.write_bytes_per_s:
+        found["limit_bytes_pct"] = per(n_bytes, limits.write_bytes_per_s / 100)
+    if io_account:
+        owners, flushes = io_account
+        found["disk_writes_per_transaction"] = per(sum(owner["writes"] for owner in owners.values()), transactions)
+        found["disk_flushes_per_transaction"] = per(flushes, transactions)
+        for name, owner in owners.items():
+            found[f"{name}_disk_writes_per_transaction"] = per(owner["writes"], transactions)
+            found[f"{name}_disk_bytes_per_transaction"] = per(owner["bytes"], transactions)
+    return found
 
 
 def machine_cpu_pct(counters, name):
@@ -102,12 +124,13 @@ def cpu_of_others_pct(counters):
     return max(0, 100 * (ticks[0] - sum(ticks[1:])) / ticks[0])
 
 
-def window_figures(records, samples, begin, seconds, due=None, missing=0):
+def window_figures(records, samples, begin, seconds, due=None, missing=0, io_account=None, limits=None):
     """The figures of a window. Transactions count where they end. Response times are of transactions that began
     within the window, also if they ended after it, so that the end of the window hides no long one.
 
     due is the average number due in each second, in an open loop. missing is the number of transactions of the window
-    that had not ended when the runner stopped waiting: they took longer than is known."""
+    that had not ended when the runner stopped waiting: they took longer than is known. io_account and limits are of the
+    disk, see io_figures()."""
     end = begin + seconds
     ends = [end_us / 1e6 for end_us, _, _ in records]
     counts = figures.per_second(ends, begin, seconds)
@@ -141,6 +164,7 @@ def window_figures(records, samples, begin, seconds, due=None, missing=0):
         "free_page_waits": counters.get("Innodb_buffer_pool_wait_free"),
         "deadlocks": counters.get("metric.lock_deadlocks"),
         **disk,
+        **io_figures(io_account, disk, limits, transactions),
         # The machine's spare CPU time and its noise.
         "cpu_idle_pct": machine_cpu_pct(counters, "idle"),
         "cpu_steal_pct": machine_cpu_pct(counters, "steal"),

@@ -5,6 +5,7 @@ import unittest
 
 from bench.runner import comparison, result
 from bench.runner.sampler import checkpoint_age, numbers, redo_generated
+from spillway.block_throttle import Limits
 
 BEGIN = 100.0
 SECONDS = 10
@@ -97,12 +98,31 @@ class Window(unittest.TestCase):
         self.assertEqual(found["stalls"], {})
 
     def test_disk(self):
-        counters = {"disk.writes": 500, "disk.sectors_written": 20_000, "disk.write_ms": 1000, "disk.io_ms": 2500}
+        counters = {"disk.writes": 500, "disk.writes_merged": 100, "disk.sectors_written": 20_000,
+                    "disk.write_ms": 1000, "disk.io_ms": 2500}  # fmt: skip
         found = result.device_figures(counters, 10)
-        self.assertEqual(found, {"disk_writes_per_s": 50, "disk_bytes_written_per_s": 1_024_000, "disk_write_ms": 2,
+        self.assertEqual(found, {"disk_writes_per_s": 50, "disk_submitted_writes_per_s": 60,
+                                 "disk_bytes_written_per_s": 1_024_000, "disk_write_ms": 2,
                                  "disk_busy_pct": 25})  # fmt: skip
         self.assertEqual(set(result.device_figures({}, 10).values()), {None})
         self.assertEqual(result.machine_cpu_pct({"machine.steal_ticks": 5, "machine.all_ticks": 2000}, "steal"), 0.25)
+
+    def test_account_of_writes(self):
+        disk = {"disk_writes_per_s": 50, "disk_submitted_writes_per_s": 60, "disk_bytes_written_per_s": 1_024_000}
+        owners = {"pages": {"writes": 400, "bytes": 6_553_600}, "redo": {"writes": 100, "bytes": 409_600}}
+        found = result.io_figures((owners, 50), disk, Limits(write_iops=100, write_bytes_per_s=10_240_000), 1000)
+        self.assertEqual(found, {
+            "disk_write_bytes": 20_480,
+            "limit_writes_pct": 60,
+            "limit_bytes_pct": 10,
+            "disk_writes_per_transaction": 0.5,
+            "disk_flushes_per_transaction": 0.05,
+            "pages_disk_writes_per_transaction": 0.4,
+            "pages_disk_bytes_per_transaction": 6553.6,
+            "redo_disk_writes_per_transaction": 0.1,
+            "redo_disk_bytes_per_transaction": 409.6,
+        })  # fmt: skip
+        self.assertEqual(result.io_figures(None, disk, None, 1000), {"disk_write_bytes": 20_480})
 
     def test_no_transaction_at_all(self):
         found = self.figures([])

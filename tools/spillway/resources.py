@@ -237,6 +237,41 @@ def release_setting(record):
     return True
 
 
+@contextlib.contextmanager
+def mounted_tracer():
+    """The kernel's tracer, mounted in a folder of our own while the context lasts. Failure: the kernel has none, or
+    this user may not mount it."""
+    with temporary_folder() as top:
+        tracer = top / "tracing"
+        tracer.mkdir()
+        run("mount", "-t", "tracefs", "nodev", tracer)
+        yield tracer
+
+
+@contextlib.contextmanager
+def trace_instance():
+    """A new instance of the kernel's tracer, with buffers and events of its own, while the context lasts. Gives its
+    folder, whose files are closed when the context ends."""
+    name = f"spillway-{os.getpid()}-{next(NUMBERS)}"
+    with mounted_tracer() as tracer, recorded("trace", path=name) as forget:
+        instance = tracer / "instances" / name
+        instance.mkdir()
+        try:
+            yield instance
+        finally:
+            instance.rmdir()
+            forget()
+
+
+def release_trace(record):
+    with mounted_tracer() as tracer:
+        instance = tracer / "instances" / record["path"]
+        if not instance.exists():
+            return False
+        instance.rmdir()
+    return True
+
+
 def release_group(record):
     """Remove a control group. Its processes ended with the tool, as a rule. A server that outlives the tool goes back
     to the group that it came from. Otherwise it would stay throttled."""
@@ -262,7 +297,8 @@ def release_throttle(record):
 
 
 RELEASE = {
-    "folder": release_folder, "group": release_group, "setting": release_setting, "throttle": release_throttle
+    "folder": release_folder, "group": release_group, "setting": release_setting,
+    "throttle": release_throttle, "trace": release_trace,
 }  # fmt: skip
 
 
