@@ -10,7 +10,7 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file redo/hook.h
 Hook interface for upstream's files: the redo log (redo0direct.cc,
-redo0held.cc, redo0resize.cc). */
+redo0ahead.cc, redo0held.cc, redo0resize.cc). */
 
 #ifndef redo_hook_h
 #define redo_hook_h
@@ -119,6 +119,18 @@ class Redo_written {
  private:
   const bool m_is_flushed;
 };
+
+/** Initialise the part of a redo log file that the next redo goes to, with
+innodb_ahead_flushing: write zeros where the file system has allocated blocks
+that are not written, so that the redo's syncs need not wait for its journal.
+Called before each write to a redo log file, as redo_hold(). Errors are not
+reported: the redo needs no zeros.
+@param[in]  file     the file
+@param[in]  file_id  its ID
+@param[in]  offset   begin of the write: bytes
+@param[in]  n_bytes  its size: bytes */
+void redo_initialise_ahead(pfs_os_file_t file, uint64_t file_id,
+                           uint64_t offset, uint64_t n_bytes);
 
 /** Replaces a buffer that direct I/O does not accept by one that it accepts,
 during its lifetime. Without ALL_O_DIRECT the buffer stays. */
