@@ -120,11 +120,11 @@ class Redo_written {
   const bool m_is_flushed;
 };
 
-/** Initialise the part of a redo log file that the next redo goes to, with
-innodb_ahead_flushing: write zeros where the file system has allocated blocks
-that are not written, so that the redo's syncs need not wait for its journal.
-Called before each write to a redo log file, as redo_hold(). Errors are not
-reported: the redo needs no zeros.
+/** Initialise the part of a redo log file that the next redo goes to, if
+redo_set_ahead() says so, as with innodb_ahead_flushing: write zeros where the
+file system has allocated blocks that are not written, so that the redo's syncs
+need not wait for its journal. Called before each write to a redo log file, as
+redo_hold(). Errors are not reported: the redo needs no zeros.
 @param[in]  file     the file
 @param[in]  file_id  its ID
 @param[in]  offset   begin of the write: bytes

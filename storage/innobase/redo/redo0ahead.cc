@@ -30,16 +30,19 @@ those who read the file. */
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 
 #include "log0constants.h"
 #include "redo/hook.h"
 #include "redo/policy/redo0ahead.h"
-#include "throttle/throttle0session.h"
+#include "redo/redo0state.h"
 
 namespace spw {
 
 namespace {
+
+/** Whether files are initialised ahead. */
+std::atomic<bool> s_is_on{false};
 
 /** @param[in]  file  an open file
 @return whether its file system writes again in place, and has a journal that
@@ -81,11 +84,15 @@ bool write_zeros(int file, const Redo_part &part) {
 
 }  // namespace
 
+void redo_set_ahead(bool is_on) {
+  s_is_on.store(is_on, std::memory_order_relaxed);
+}
+
 void redo_initialise_ahead(pfs_os_file_t file, uint64_t file_id,
                            uint64_t offset, uint64_t n_bytes) {
   static Redo_ahead ahead;
   /* The header is written by other threads, too, and was written before. */
-  if (!ahead_flushing || offset < LOG_FILE_HDR_SIZE) {
+  if (!s_is_on.load(std::memory_order_relaxed) || offset < LOG_FILE_HDR_SIZE) {
     return;
   }
   Redo_part part = ahead.due(file_id, offset, n_bytes);

@@ -38,6 +38,11 @@ Redo_capacity redo_capacity();
 /** @return the state of the redo log */
 Redo_state redo_state();
 
+/** Say whether redo log files are initialised ahead of the redo from now on:
+see redo_initialise_ahead(). Any thread.
+@param[in]  is_on  whether they are */
+void redo_set_ahead(bool is_on);
+
 }  // namespace spw
 
 #endif /* redo0state_h */
