@@ -500,6 +500,7 @@ void Flush_rounds::note_sync(bool is_sync) {
 
 void Flush_rounds::note_switch() {
   const bool is_on = ahead_flushing;
+  redo_set_ahead(is_on);
   if (is_on) {
     m_off = {};
   } else if (m_was_on) {
@@ -511,7 +512,6 @@ void Flush_rounds::note_switch() {
 Flush_settings Flush_rounds::settings_at(steady_clock::time_point now) {
   note_switch();
   Flush_settings set = settings();
-  redo_set_ahead(set.is_on);
   if (m_was_on) {
     m_is_limited_by_device = set.is_limited_by_device;
   } else if (is_draining()) {
