@@ -6,6 +6,8 @@ import signal
 import time
 from pathlib import Path
 
+from bench.runner.io_account import FILE_SYSTEM, OWNERS
+
 from .bench_run import DEVICE, WORKLOAD, BenchTest
 
 
@@ -195,6 +197,8 @@ class Runner(BenchTest):
             self.assertTrue(run["is_mounted"] and run["is_throttled"])
             # The sampled disk is the loop device.
             self.assertTrue(0 < run["figures"]["disk_writes_per_s"] <= 510, run["figures"]["disk_writes_per_s"])
+            if "no account of the disk's writes" not in output:
+                self.assert_is_account(run["figures"])
         page = (self.results(plan) / "report.html").read_text()
         self.assertIn("other / fork", page)
         self.assertIn("the servers are not equally durable: fork: innodb_flush_log_at_trx_commit=0, "
@@ -205,6 +209,15 @@ class Runner(BenchTest):
         means = [runs[f"disk.small.1.{server}"]["figures"]["mean_per_s"] for server in ("other", "fork")]
         self.assertAlmostEqual(ratio, means[0] / means[1], places=4)
         self.assertEqual(list((self.folder / "work").iterdir()), [])
+
+    def assert_is_account(self, found):
+        """Each owner is found by its files, and the tracer counts what the kernel's own counters do."""
+        owned = {owner: found[f"{owner}_disk_writes_per_transaction"] for owner in (*OWNERS, FILE_SYSTEM)}
+        self.assertAlmostEqual(sum(owned.values()), found["disk_writes_per_transaction"])
+        per_s = found["disk_writes_per_transaction"] * found["mean_per_s"]
+        self.assertAlmostEqual(per_s / found["disk_writes_per_s"], 1, delta=0.2)
+        self.assertGreater(owned["redo"], 0)
+        self.assertEqual(owned["binary_log"], 0)
 
     def test_mariadb(self):
         """Debian's package, if installed: the runner loads its data separately and samples it by its own names."""

@@ -16,8 +16,8 @@ InnoDB allocates a redo log file, and does not write it: its extents are
 the file system has to put into its journal before the next sync of the file
 returns. Until the redo log has been written over once, each group of commits
 costs two writes and a flush more than afterwards. Zeros are written here, some
-hundred kilobytes at a time, where zeros would be read: nothing changes for
-those who read the file. */
+hundred kilobytes at a time, behind the redo, where the file system says that
+nothing was written. */
 
 #include "univ.i"
 
@@ -33,9 +33,11 @@ those who read the file. */
 #include <atomic>
 
 #include "log0constants.h"
+#include "log0types.h"
 #include "redo/hook.h"
 #include "redo/policy/redo0ahead.h"
 #include "redo/redo0state.h"
+#include "srv0srv.h"
 
 namespace spw {
 
@@ -91,11 +93,15 @@ void redo_set_ahead(bool is_on) {
 void redo_initialise_ahead(pfs_os_file_t file, uint64_t file_id,
                            uint64_t offset, uint64_t n_bytes) {
   static Redo_ahead ahead;
-  /* The header is written by other threads, too, and was written before. */
-  if (!s_is_on.load(std::memory_order_relaxed) || offset < LOG_FILE_HDR_SIZE) {
+  /* The header is written by other threads, too, and was written before. All
+  other writes come under the writer's mutex. fsync() puts the time of each
+  change into the journal: nothing is saved. */
+  if (!s_is_on.load(std::memory_order_relaxed) || !srv_use_fdatasync ||
+      offset < LOG_FILE_HDR_SIZE) {
     return;
   }
-  Redo_part part = ahead.due(file_id, offset, n_bytes);
+  Redo_part part =
+      ahead.due(file_id, offset, n_bytes, Log_file_handle::total_fsyncs());
   if (part.empty()) {
     return;
   }
@@ -110,7 +116,7 @@ void redo_initialise_ahead(pfs_os_file_t file, uint64_t file_id,
     return;
   }
   if (!write_zeros(file.m_file, part)) {
-    /* The redo itself needs no zeros; its own write reports what is wrong. */
+    /* The redo needs no zeros; its own write or sync reports what is wrong. */
     ahead.give_up();
   }
 }
