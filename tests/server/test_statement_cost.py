@@ -13,6 +13,7 @@ from .scratch import FORK, STOCK, Scratch
 ROWS = 4000
 WARM_UP = 100
 UPDATES = 800
+RUNS = 3
 # The max ratio of the fork's instructions to stock's. Source: the project's target.
 MAX_RATIO = 1.005
 SERVER_OPTIONS = (
@@ -85,12 +86,12 @@ class StatementCost(unittest.TestCase):
         self.compare(IN_MEMORY)
 
     def test_update_and_commit(self):
-        """A commit meets other threads, and spins a while, so that it costs some hundred instructions more or less: the
-        cheapest of three counts."""
-        self.compare(DURABLE, n_runs=3)
+        self.compare(DURABLE)
 
-    def compare(self, options, n_runs=1):
-        runs = [(self.instructions(STOCK, options), self.instructions(FORK, options)) for _ in range(n_runs)]
+    def compare(self, options):
+        """Threads meet others, and spin a while, so that a run costs some hundred instructions more or less.
+        The cheapest of RUNS counts."""
+        runs = [(self.instructions(STOCK, options), self.instructions(FORK, options)) for _ in range(RUNS)]
         stock, fork = map(min, zip(*runs, strict=True))
         print(f"{stock:.0f} instructions for an UPDATE on stock, {fork:.0f} on the fork: {fork / stock:.4f}; {runs}")
         self.assertGreater(stock, 10000)
