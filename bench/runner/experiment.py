@@ -423,8 +423,9 @@ class Experiment:
             disk_counters = dict
             if throttles:
                 disk_counters = loaded.enter_context(throttled(run.device, instance.process.pid, place))
-            disk = disk_of(filesystem.on_disk(place))
-            trace = self.trace(loaded, disk, filesystem.on_disk(place)) if mounts else None
+            top = filesystem.on_disk(place)
+            disk = disk_of(top)
+            trace = self.trace(loaded, disk, top) if mounts else None
             sampler = loaded.enter_context(Sampler(instance, disk, folder / "samples.jsonl"))
             load_begin = time.monotonic()
             load = loaded.enter_context(Load(run, instance, folder, arrivals, burst_arrivals))

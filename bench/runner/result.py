@@ -3,10 +3,10 @@
 import os
 
 from . import figures
+from .io_account import SECTOR_BYTES
 from .sampler import checkpoint_age
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-SECTOR_BYTES = 512
 # The fork's stall counters are Innodb_stall_<kind>_count, _time_us and others, among them _sessions_time_us.
 STALL_PREFIX, STALL_SUFFIX = "Innodb_stall_", "_count"
 # With more steal, the processes' CPU times are too inaccurate for the small remainder that others used.
