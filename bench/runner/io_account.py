@@ -38,6 +38,12 @@ FIEMAP_EXTENTS = 512
 EXTENT_LAST = 0x1
 # Extents whose place is not known yet, or that lie in other structures: UNKNOWN, DELALLOC, ENCODED, INLINE, TAIL.
 NO_PLACE = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
+# The owners as the report calls them.
+NAMES = {
+    "pages": "pages", "doublewrite": "doublewrite buffer", "redo": "redo log", "binary_log": "binary log",
+    "temporary": "temporary tables", "other_files": "other files",
+    FILE_SYSTEM: "the file system's journal and metadata",
+}  # fmt: skip
 BUFFER_KIB = 8192
 READ_S = 0.2
 READ_BYTES = 1 << 18
@@ -114,7 +120,7 @@ def request_of(line):
 def account(requests, maps, begin, end):
     """{owner: {writes, bytes}} and the number of flushes, of the requests from begin to end. The blocks of a request
     are those of the first map that was made after it, or, if the file was removed before, of the one before it."""
-    found = {owner: {"writes": 0, "bytes": 0} for owner in (*OWNERS, FILE_SYSTEM)}
+    found = {owner: {"writes": 0, "bytes": 0} for owner in NAMES}
     flushes = 0
     times = [of.time_s for of in maps]
     for time_s, sector, n_bytes in requests:

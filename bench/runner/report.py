@@ -10,15 +10,9 @@ import tomllib
 
 from spillway.common import Failure, say
 
-from . import comparison, figures, plots
+from . import comparison, figures, io_account, plots
 from .plan import DEFAULT_MAX_STEAL_PCT
 
-# Whose the disk's writes are; the keys are io_account's.
-OWNERS = {
-    "pages": "pages", "doublewrite": "doublewrite buffer", "redo": "redo log", "binary_log": "binary log",
-    "temporary": "temporary tables", "other_files": "other files",
-    "file_system": "the file system's journal and metadata",
-}  # fmt: skip
 # Key of a figure, name, unit, which direction is better, decimal places, divisor.
 FIGURES = (
     ("mean_per_s", "transactions", "1/s", "more", 0, 1),
@@ -65,7 +59,7 @@ FIGURES = (
     ("disk_write_bytes", "mean size of a write to the disk", "KiB", "", 1, 1024),
     *(
         figure
-        for owner, name in OWNERS.items()
+        for owner, name in io_account.NAMES.items()
         for figure in (
             (f"{owner}_disk_writes_per_transaction", f"of the writes per transaction: {name}", "", "less", 3, 1),
             (f"{owner}_disk_bytes_per_transaction", f"bytes of these: {name}", "KiB", "less", 2, 1024),

@@ -4,15 +4,15 @@ import os
 import tempfile
 import unittest
 
-from bench.runner import io_account, report
+from bench.runner import io_account
 from bench.runner.io_account import Map, account, extents_of, owner_of, request_of
 
 LINE = "      connection-17899   [001] ..s.. {}: block_rq_issue: 7,1 {} 16384 () {} + {} be,0,4 [connection]"
 
 
 class Owners(unittest.TestCase):
-    def test_report_names_each(self):
-        self.assertEqual(set(report.OWNERS), {*io_account.OWNERS, io_account.FILE_SYSTEM})
+    def test_each_has_a_name(self):
+        self.assertEqual(set(io_account.NAMES), {*io_account.OWNERS, io_account.FILE_SYSTEM})
 
     def test_files_of_mysql_and_mariadb(self):
         for path, owner in {

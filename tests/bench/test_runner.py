@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from bench.runner.io_account import FILE_SYSTEM, OWNERS
+from bench.runner.io_account import NAMES
 
 from .bench_run import DEVICE, WORKLOAD, BenchTest
 
@@ -212,7 +212,7 @@ class Runner(BenchTest):
 
     def assert_is_account(self, found):
         """Each owner is found by its files, and the tracer counts what the kernel's own counters do."""
-        owned = {owner: found[f"{owner}_disk_writes_per_transaction"] for owner in (*OWNERS, FILE_SYSTEM)}
+        owned = {owner: found[f"{owner}_disk_writes_per_transaction"] for owner in NAMES}
         self.assertAlmostEqual(sum(owned.values()), found["disk_writes_per_transaction"])
         per_s = found["disk_writes_per_transaction"] * found["mean_per_s"]
         self.assertAlmostEqual(per_s / found["disk_writes_per_s"], 1, delta=0.2)
