@@ -28,7 +28,7 @@ first one that writes the log buffer writes all of it. */
 #include "srv0srv.h"
 #include "stall/stall0stall.h"
 #include "throttle/hook.h"
-#include "throttle/policy/throttle0commit.h"
+#include "throttle/policy/throttle0group.h"
 #include "ut0cpu_cache.h"
 
 namespace spw {

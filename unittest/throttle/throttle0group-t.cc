@@ -8,10 +8,10 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-/** @file throttle0commit-t.cc
+/** @file throttle0group-t.cc
 Commit groups: their interval, and which commits go on together. */
 
-#include "throttle/policy/throttle0commit.h"
+#include "throttle/policy/throttle0group.h"
 
 #include <gtest/gtest.h>
 

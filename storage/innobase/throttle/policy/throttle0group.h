@@ -8,12 +8,12 @@ Free Software Foundation. See the file LICENSE.
 
 *****************************************************************************/
 
-/** @file throttle/policy/throttle0commit.h
+/** @file throttle/policy/throttle0group.h
 Commit groups: while sessions are delayed anyway, commits wait for each other,
 so that more of them share a write and a flush of the redo log. */
 
-#ifndef throttle0commit_h
-#define throttle0commit_h
+#ifndef throttle0group_h
+#define throttle0group_h
 
 #include <algorithm>
 #include <atomic>
@@ -78,4 +78,4 @@ class Commit_groups {
 
 }  // namespace spw
 
-#endif /* throttle0commit_h */
+#endif /* throttle0group_h */
