@@ -155,6 +155,10 @@ class Scratch:
             stdout, stderr = process.communicate()
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
+    def counter(self, name):
+        """The value of a status variable that is a number."""
+        return int(self.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])
+
     def space_id(self, table):
         """The ID of a table's tablespace; table: database/table."""
         return int(self.sql(f"SELECT space FROM information_schema.innodb_tablespaces WHERE name = '{table}'"))

@@ -61,7 +61,7 @@ class AheadFlushDevice(unittest.TestCase):
         for writer in writers:
             writer.start()
         try:
-            while int(scratch.sql(f"SHOW GLOBAL STATUS LIKE '{counter}'").split("\t")[1]) == 0:
+            while scratch.counter(counter) == 0:
                 self.assertLess(time.monotonic(), deadline, f"{counter} is 0 after {SECONDS} s of writing")
                 time.sleep(0.2)
             time.sleep(2)

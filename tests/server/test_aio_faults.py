@@ -55,7 +55,7 @@ class AioFaults(unittest.TestCase):
         return Path(f"/proc/{self.scratch.process.pid}/maps").read_text().count("/[aio]")
 
     def status(self, name):
-        return int(self.scratch.sql(f"SHOW GLOBAL STATUS LIKE 'Innodb_aio_{name}'").split()[1])
+        return self.scratch.counter(f"Innodb_aio_{name}")
 
     def warnings(self):
         return re.findall(r"\[Warning\].*AIO requests;.*", self.scratch.log.read_text())

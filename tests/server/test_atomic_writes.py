@@ -683,7 +683,7 @@ class AtomicWrites(Servers):
         for _ in range(3):
             self.flush(scratch, "t")
         self.check(scratch)
-        retries = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_aio_write_submit_retries'").split()[1])
+        retries = scratch.counter("Innodb_aio_write_submit_retries")
         self.assertGreater(retries, 2 * RWF_AT_ONCE)
         self.assertEqual(self.status(scratch)["dblwr_pages_written"], 0)
         self.assertEqual(scratch.end(), 0)
@@ -1029,9 +1029,9 @@ class AtomicWrites(Servers):
         """Kill the server after a checkpoint of all writes and a change of another page, so that recovery opens the
         file."""
         self.flush(scratch, "t")
-        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        lsn = scratch.counter("Innodb_redo_log_current_lsn")
         for _ in range(600):
-            if int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_checkpoint_lsn'").split()[1]) >= lsn:
+            if scratch.counter("Innodb_redo_log_checkpoint_lsn") >= lsn:
                 break
             scratch.sql("DO SLEEP(0.1)")
         else:

@@ -162,17 +162,14 @@ class Backup(unittest.TestCase):
     def load(self):
         return self.enterContext(Load(self.server))
 
-    def status(self, server, name):
-        return int(server.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split()[1])
-
     def check_features(self, server):
         """Each feature has had an effect on this server, which has a load or had one."""
         self.assertEqual(server.sql("SELECT @@innodb_flush_method, @@innodb_use_atomic_writes, @@innodb_use_fallocate"),
                          "ALL_O_DIRECT\tON\t1")  # fmt: skip
         for name in ("Innodb_atomic_write_pages_rwf_copy", "Innodb_ahead_flush_rounds_age",
                      "Innodb_tablespace_extend_ahead_bytes", "Innodb_tablespace_extent_size_bytes"):  # fmt: skip
-            wait_until(lambda name=name: self.status(server, name) > 0, f"{name} is still 0")
-        self.assertEqual(self.status(server, "Innodb_dblwr_pages_written"), 0)
+            wait_until(lambda name=name: server.counter(name) > 0, f"{name} is still 0")
+        self.assertEqual(server.counter("Innodb_dblwr_pages_written"), 0)
         self.assertTrue((server.data / MARKER).exists())
 
     def check_rows(self, server, begin, end):

@@ -216,7 +216,7 @@ class Doublewrite(unittest.TestCase):
         scratch.sql(FILL)
         self.assertEqual(scratch.end(), 0)
         scratch.start(FORK, *KEEP_DIRTY)
-        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        lsn = scratch.counter("Innodb_redo_log_current_lsn")
         scratch.sql("UPDATE d.t SET b = 1")
         scratch.end(signal.SIGKILL)
         kept = scratch.path / "kept"
@@ -288,7 +288,7 @@ class Doublewrite(unittest.TestCase):
 
         # A copy newer than the redo log is from another data directory. One from before the checkpoint is not used.
         scratch.start(FORK, *KEEP_DIRTY)
-        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        lsn = scratch.counter("Innodb_redo_log_current_lsn")
         scratch.sql("UPDATE d.t SET b = 2 WHERE id = 1")
         scratch.end(signal.SIGKILL)
         self.copy_to_slot(0, with_lsn(old, lsn + REDO_BYTES))
@@ -326,7 +326,7 @@ class Doublewrite(unittest.TestCase):
         old = self.read_page(self.table, ROOT_PAGE)
         scratch.start(FORK, *KEEP_DIRTY)
         # An LSN just before the update, which is after the checkpoint.
-        lsn = int(scratch.sql("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_current_lsn'").split()[1])
+        lsn = scratch.counter("Innodb_redo_log_current_lsn")
         scratch.sql("UPDATE d.t SET a = 'new'")
         scratch.end(signal.SIGKILL)
         torn = self.half_of(with_lsn(old, lsn + 1))

@@ -102,7 +102,7 @@ class SlowDevice(unittest.TestCase):
                 with self.load():
                     wait_until(lambda: self.sessions_time()[kind] > 5, f"no waits for {kind}")
                 # A session can wait as it ends, when its client has.
-                wait_until(lambda: self.counter("Threads_connected") == 1, "sessions do not end")
+                wait_until(lambda: self.scratch.counter("Threads_connected") == 1, "sessions do not end")
                 self.scratch.sql("DELETE FROM d.clients")
                 before = self.sessions_time()
                 with self.load() as clients:
@@ -167,9 +167,6 @@ class SlowDevice(unittest.TestCase):
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")
         self.assertEqual(self.scratch.end(), 0)
 
-    def counter(self, name):
-        return int(self.scratch.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])
-
     def test_an_episode_of_sync_flushing_begins_with_its_first_pass(self):
         self.scratch.start(FORK, *OPTIONS, "--innodb-flush-sync=OFF", "--innodb-adaptive-flushing=OFF",
                            "--innodb-max-dirty-pages-pct-lwm=0")  # fmt: skip
@@ -177,10 +174,10 @@ class SlowDevice(unittest.TestCase):
         try:
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS), self.load():
                 wait_until(lambda: self.stalls()["redo_space", "waiting"] > 0, "redo space has not run out")
-                self.assertEqual(self.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
+                self.assertEqual(self.scratch.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
                 self.scratch.sql("SET GLOBAL innodb_flush_sync = ON")
                 wait_until(lambda: self.stalls()["sync_flush", "waiting"] > 0, "no episode")
-                self.assertEqual(self.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
+                self.assertEqual(self.scratch.counter("Innodb_buffer_pool_flush_sync_batches"), 0)
         except Skip as skip:
             self.skipTest(str(skip))
         wait_until(lambda: self.waiting() == 0, "the episode goes on")
@@ -196,19 +193,20 @@ class SlowDevice(unittest.TestCase):
             with throttled(self.scratch.process.pid, self.scratch.path, LIMITS):
                 with self.load():
                     # About half of the 200 I/Os a second write pages to data files; measurements scatter.
-                    wait_until(lambda: 50 <= self.counter("Innodb_ahead_flush_measured_capacity") <= 300,
+                    wait_until(lambda: 50 <= self.scratch.counter("Innodb_ahead_flush_measured_capacity") <= 300,
                                     "not measured")  # fmt: skip
                     # From now on no rule flushes pages, until 10 s of the device's write capacity are dirty.
                     self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
-                    capacity = self.counter("Innodb_ahead_flush_measured_capacity")
-                    wait_until(lambda: self.counter("Innodb_buffer_pool_pages_dirty") > 10 * capacity, "not dirty")
-                before = self.counter("Innodb_buffer_pool_flush_idle_pages")
-                wait_until(lambda: self.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
-                flushed = self.counter("Innodb_buffer_pool_flush_idle_pages") - before
-                self.assertLessEqual(flushed, 2 * max(capacity, self.counter("Innodb_ahead_flush_measured_capacity")))
+                    capacity = self.scratch.counter("Innodb_ahead_flush_measured_capacity")
+                    wait_until(lambda: self.scratch.counter("Innodb_buffer_pool_pages_dirty") > 10 * capacity, "not dirty")
+                before = self.scratch.counter("Innodb_buffer_pool_flush_idle_pages")
+                wait_until(lambda: self.scratch.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
+                flushed = self.scratch.counter("Innodb_buffer_pool_flush_idle_pages") - before
+                measured = self.scratch.counter("Innodb_ahead_flush_measured_capacity")
+                self.assertLessEqual(flushed, 2 * max(capacity, measured))
             # Without the throttle the server measures a higher capacity.
-            capacity = self.counter("Innodb_ahead_flush_measured_capacity")
-            wait_until(lambda: self.counter("Innodb_ahead_flush_measured_capacity") > 2 * capacity, "not learned")
+            capacity = self.scratch.counter("Innodb_ahead_flush_measured_capacity")
+            wait_until(lambda: self.scratch.counter("Innodb_ahead_flush_measured_capacity") > 2 * capacity, "not learned")
         except Skip as skip:
             self.skipTest(str(skip))
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")

@@ -56,15 +56,12 @@ class StatusReport(unittest.TestCase):
         """CONNECTIONS clients insert rows as fast as they can."""
         return self.server.load(CONNECTIONS, LOAD_SECONDS)
 
-    def counter(self, name):
-        return int(self.server.sql(f"SHOW GLOBAL STATUS LIKE '{name}'").split("\t")[1])
-
     def test_well(self):
         self.server.start(FORK)
         self.server.sql("CREATE USER limited IDENTIFIED BY 'a b'")
-        connections = self.counter("Connections")
+        connections = self.server.counter("Connections")
         said = self.status(WELL, "--seconds=3", "--plot")
-        self.assertEqual(self.counter("Connections"), connections + 2)
+        self.assertEqual(self.server.counter("Connections"), connections + 2)
         for words in ("Spillway ", "Watched for 3 s", "innodb_ahead_flushing=OFF", "innodb_redo_log_capacity=64M",
                       "AIO slots       reads 0 of ", "Sessions        1 connected",
                       "InnoDB writes well: there are no findings.", "One column is 1 second"):  # fmt: skip
@@ -92,7 +89,7 @@ class StatusReport(unittest.TestCase):
         self.server.sql(SETUP)
         record = self.server.path / "record"
         with self.load():
-            wait_until(lambda: self.counter("Innodb_stall_sync_flush_count") > 0, "no sync flushing")
+            wait_until(lambda: self.server.counter("Innodb_stall_sync_flush_count") > 0, "no sync flushing")
             watch = "--seconds=3", f"--record={record}"
             wait_until(lambda: self.run_status(*watch).returncode == FINDINGS, "no finding")
         said = subprocess.run([STATUS, f"--read={record}"], capture_output=True, text=True, check=False).stdout
@@ -107,7 +104,7 @@ class StatusReport(unittest.TestCase):
         for session in sessions:
             session.stdin.write("BEGIN; UPDATE d.t SET a = a + 1; SELECT 1;\n")
             session.stdin.flush()
-        wait_until(lambda: self.counter("Innodb_row_lock_current_waits") == 2, "no waits for row locks")
+        wait_until(lambda: self.server.counter("Innodb_row_lock_current_waits") == 2, "no waits for row locks")
         said = self.status(FINDINGS, "--seconds=2")
         self.assertIn("2 waiting for row locks", said)
         self.assertIn("2 sessions waited for row locks", said)
@@ -155,7 +152,7 @@ class StatusReport(unittest.TestCase):
         self.server.start(FORK, "--max-connections=1")
         self.server.sql("CREATE USER limited")
         with self.server.session() as session:
-            wait_until(lambda: self.counter("Threads_connected") == 2, "no session")
+            wait_until(lambda: self.server.counter("Threads_connected") == 2, "no session")
             said = self.status(UNREADABLE, user="limited")
             session.communicate("")
         self.assertIn("use an account with CONNECTION_ADMIN", said)
