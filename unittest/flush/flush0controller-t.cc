@@ -177,7 +177,7 @@ TEST(AheadFlush, AdaptiveFlushingIsNotScaledToAnEstimate) {
   adaptive.adaptive_per_s = 50.0;
   adaptive.device_per_s = 100.0;
   adaptive.is_device_measured = false;
-  /* 50 pages/s, which are half of the limit. */
+  /* 50 pages/s, below the limit of 100. */
   EXPECT_EQ(decide_at(ON, adaptive).n_pages, 5u);
 }
 

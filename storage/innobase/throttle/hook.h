@@ -49,9 +49,9 @@ void throttle_row_change(trx_t *trx, const dict_table_t *table);
 
 /** Delay a commit that is about to flush the redo log, so that it shares the
 write and the flush with others. Nothing is delayed while the write throttle
-delays no session, and with innodb_flush_log_at_trx_commit other than 1. The
-caller holds no latch, and the transaction has released its row locks, unless it
-is prepared only (XA PREPARE).
+delays no session, with innodb_flush_log_at_trx_commit other than 1, and with
+innodb_log_writer_threads. The caller holds no latch, and the transaction has
+released its row locks, unless it is prepared only (XA PREPARE).
 @param[in]  lsn  up to which the commit flushes the redo log: an LSN */
 void throttle_commit(uint64_t lsn);
 

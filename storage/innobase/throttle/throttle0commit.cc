@@ -81,8 +81,10 @@ void commit_groups_decide(double n_delayed, double elapsed_s) {
 void commit_groups_end() { s_interval_ns.store(0, std::memory_order_relaxed); }
 
 void throttle_commit(uint64_t lsn) {
+  /* The log writer threads write and flush redo as it comes. */
   if (srv_flush_log_at_trx_commit == 1 &&
-      log_sys->flushed_to_disk_lsn.load() < lsn) {
+      log_sys->writer_threads_paused.load(std::memory_order_relaxed) &&
+      log_sys->flushed_to_disk_lsn.load(std::memory_order_relaxed) < lsn) {
     wait_for_next_group(current_thd);
   }
 }
