@@ -27,7 +27,6 @@ set(spw_innobase_sources
   "${spw_innobase}/report/report0status.cc"
   "${spw_innobase}/report/report0table.cc"
   "${spw_innobase}/stall/stall0stall.cc"
-  "${spw_innobase}/throttle/throttle0commit.cc"
   "${spw_innobase}/throttle/throttle0session.cc")
 target_sources(innobase PRIVATE ${spw_innobase_sources})
 

@@ -9,30 +9,20 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file sql/sql_group_commit.h
-Waits in group commit of the binary log, and of replicas that keep the order
-of commits. */
+Waits in group commit of the binary log. */
 
 #ifndef sql_group_commit_h
 #define sql_group_commit_h
 
 #include "mysql/psi/mysql_mutex.h"
-#include "sql/rpl_commit_stage_manager.h"
 #include "stall/hook.h"
-#include "throttle/hook.h"
 
 namespace spw {
 
 /** Lock a stage of group commit, and time the wait for the group ahead, if that
-is in the stage. Before the first stage the group may wait for more sessions
-(throttle_group_commit()).
-@param[in]      stage        the stage
+is in the stage.
 @param[in,out]  stage_mutex  the stage's mutex */
-inline void wait_for_group_ahead(Commit_stage_manager::StageID stage,
-                                 mysql_mutex_t *stage_mutex) {
-  if (stage == Commit_stage_manager::BINLOG_FLUSH_STAGE ||
-      stage == Commit_stage_manager::COMMIT_ORDER_FLUSH_STAGE) {
-    throttle_group_commit();
-  }
+inline void wait_for_group_ahead(mysql_mutex_t *stage_mutex) {
   if (mysql_mutex_trylock(stage_mutex) != 0) {
     Stall_wait stall{Stall::BINLOG_GROUP};
     mysql_mutex_lock(stage_mutex);

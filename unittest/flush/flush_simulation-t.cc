@@ -260,8 +260,8 @@ TEST(FlushSimulation, PagesFlushedInPausesLeaveRedoSpaceForBursts) {
 /* A closed loop of clients whose data is larger than the buffer pool. The
 device is not the limit. A page that is flushed too early is changed again, and
 its write takes time of the clients' I/Os. Source of the bounds: simulation,
-6,747 transactions/s. 4,968 if adaptive flushing is followed up to the limit,
-4,809 with FLUSH_DIRTY_FRACTION = 0.5, 6,546 with stock and the best of six settings of
+6,747 transactions/s. 4,968 with FLUSH_ADAPTIVE_FRACTION = 1, 4,809 with
+FLUSH_DIRTY_FRACTION = 0.5, 6,546 with stock and the best of six settings of
 innodb_io_capacity. */
 TEST(FlushSimulation, PagesAreNotFlushedTooEarly) {
   Sim_setup setup = sim_volume(SIM_SATA, SIM_WORKING_SETS[1]);

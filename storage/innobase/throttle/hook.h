@@ -9,16 +9,15 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file throttle/hook.h
-Hook interface for upstream's files: the write throttle (throttle0session.cc,
-throttle0commit.cc). The SQL layer includes it, too, so it needs none of
-InnoDB's headers.
+Hook interface for upstream's files: the write throttle (throttle0session.cc).
 */
 
 #ifndef throttle_hook_h
 #define throttle_hook_h
 
-#include <cstddef>
 #include <cstdint>
+
+#include "univ.i"
 
 class THD;
 struct dict_table_t;
@@ -47,18 +46,6 @@ The caller holds no latch.
 @param[in]      table  the table */
 void throttle_row_change(trx_t *trx, const dict_table_t *table);
 
-/** Delay a commit that is about to flush the redo log, so that it shares the
-write and the flush with others. Nothing is delayed while the write throttle
-delays no session, with innodb_flush_log_at_trx_commit other than 1, and with
-innodb_log_writer_threads. The caller holds no latch, and the transaction has
-released its row locks, unless it is prepared only (XA PREPARE).
-@param[in]  lsn  up to which the commit flushes the redo log: an LSN */
-void throttle_commit(uint64_t lsn);
-
-/** The same for the leader of a group in group commit of the binary log. Others
-join its group meanwhile. Its transactions hold their row locks. */
-void throttle_group_commit();
-
 /** The session of this thread ends: charge it for what it was not charged yet.
 The next session of its account that begins waits for what this one has not
 waited for.
@@ -69,7 +56,7 @@ void throttle_session_ended(const THD *thd);
 /** A mini-transaction of this thread has written redo. The caller may hold any
 latch.
 @param[in]  bytes  its redo, without the headers of log blocks */
-void redo_generated(size_t bytes);
+void redo_generated(ulint bytes);
 
 /** While it lives, the session is not charged for the redo of its thread: a
 rollback. */

@@ -46,7 +46,6 @@ do page splits and rollbacks. */
 #include "stall/stall0stall.h"
 #include "throttle/hook.h"
 #include "throttle/policy/throttle0queue.h"
-#include "throttle/throttle0commit.h"
 #include "trx0trx.h"
 #include "ut0cpu_cache.h"
 #include "ut0vec.h"
@@ -157,25 +156,10 @@ struct Shared_queue {
   @param[in]  self  the condition of the session */
   void leave(const mysql_cond_t *self);
 
-  /** The number of delayed sessions is about to change, or to be used. The
-  caller holds the mutex.
-  @param[in]  now  the current time: nanoseconds */
-  void count_delayed(int64_t now);
-
-  /** Decide on commit groups. The caller holds the mutex.
-  @param[in]  now  the current time: nanoseconds */
-  void decide_commit_groups(int64_t now);
-
   mysql_mutex_t mutex;
   Throttle_queue queue;
   std::unordered_map<uint64_t, mysql_cond_t *> waiters;
   const mysql_cond_t *leader{nullptr};
-
-  /** Time that sessions were delayed since the last decision on commit groups,
-  when it was counted last, and when that decision was: nanoseconds. */
-  double delayed_ns{0.0};
-  int64_t counted_ns{0};
-  int64_t decided_ns{0};
 };
 
 /** Made by the first caller, as mutexes need the server's start. */
@@ -214,24 +198,6 @@ void Shared_queue::wake(int64_t now) {
     if (const auto waiter = waiters.find(id); waiter != waiters.end()) {
       mysql_cond_signal(waiter->second);
     }
-  }
-}
-
-void Shared_queue::count_delayed(int64_t now) {
-  /* Threads read the clock before they wait for each other. */
-  const int64_t since_ns = std::max<int64_t>(0, now - counted_ns);
-  delayed_ns +=
-      static_cast<double>(waiters.size()) * static_cast<double>(since_ns);
-  counted_ns += since_ns;
-}
-
-void Shared_queue::decide_commit_groups(int64_t now) {
-  count_delayed(now);
-  const auto elapsed_ns = static_cast<double>(now - decided_ns);
-  if (elapsed_ns > 0.0) {
-    commit_groups_decide(delayed_ns / elapsed_ns, 1e-9 * elapsed_ns);
-    delayed_ns = 0.0;
-    decided_ns = now;
   }
 }
 
@@ -434,7 +400,6 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   thd->enter_cond(&self, &shared.mutex, &s_stage, &old_stage, __func__,
                   __FILE__, __LINE__);
   progress.report(thd);
-  shared.count_delayed(start);
   shared.waiters.emplace(id, &self);
   const int64_t deadline = shared.queue.deadline_ns(id);
   const int64_t locked_end = throttle_locked_end_ns(start, deadline);
@@ -483,7 +448,6 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
                                                   : check_ns));
     (void)mysql_cond_timedwait(&self, &shared.mutex, &wake_up);
   }
-  shared.count_delayed(now_ns());
   shared.waiters.erase(id);
   shared.leave(&self);
   mysql_mutex_unlock(&shared.mutex);
@@ -546,11 +510,6 @@ void throttle_set_limit(double bytes_per_s) {
   mysql_mutex_lock(&shared.mutex);
   shared.wake(now);
   shared.queue.expire(now);
-  if (limit == THROTTLE_UNLIMITED) {
-    commit_groups_end();
-  } else {
-    shared.decide_commit_groups(now);
-  }
   mysql_mutex_unlock(&shared.mutex);
 }
 
@@ -580,7 +539,7 @@ void throttle_session_ended(const THD *thd) {
   mysql_mutex_unlock(&shared.mutex);
 }
 
-void redo_generated(size_t bytes) { t_redo.generated += bytes; }
+void redo_generated(ulint bytes) { t_redo.generated += bytes; }
 
 Uncharged_redo::Uncharged_redo() : m_generated(t_redo.generated) {}
 

@@ -165,8 +165,10 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
       (sample.is_redo_space_awaited
            ? std::max(sample.adaptive_per_s, settings.io_capacity)
            : sample.adaptive_per_s);
-  const double adaptive_limit =
-      !settings.is_on || (excess.age <= 0.0 && is_pause()) ? limit : 0.0;
+  const double adaptive_limit = !settings.is_on    ? limit
+                                : excess.age > 0.0 ? 0.0
+                                : is_pause()       ? limit
+                                             : FLUSH_ADAPTIVE_FRACTION * limit;
   double rate = std::min(adaptive_limit, adaptive);
   const double rate_of_adaptive = rate;
   decision->trigger =
