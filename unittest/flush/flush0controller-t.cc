@@ -981,10 +981,12 @@ TEST(AheadFlush, RedoGeneratedWithoutALimitIsNotSubtracted) {
 @param[in]  settings           the settings
 @param[in]  adaptive_per_s     what adaptive flushing recommends: pages/s
 @param[in]  redo_per_s         redo generation of the last 10 s: bytes/s
-@param[in]  redo_before_per_s  redo generation of the 60 s before: bytes/s */
+@param[in]  redo_before_per_s  redo generation of the 60 s before: bytes/s
+@param[in]  committing         sessions that wait for commits at any time */
 Flush_decision after_adaptive(const Flush_settings &settings,
                               double adaptive_per_s, double redo_per_s,
-                              double redo_before_per_s) {
+                              double redo_before_per_s,
+                              double committing = 0.0) {
   Ahead_flush policy;
   Flush_decision decision{};
   double redo = 0.0;
@@ -995,9 +997,20 @@ Flush_decision after_adaptive(const Flush_settings &settings,
     sample.oldest_lsn += static_cast<uint64_t>(redo);
     sample.checkpoint_lsn = sample.oldest_lsn;
     sample.adaptive_per_s = adaptive_per_s;
+    sample.commit_wait_s = 0.1 * i * committing;
     decision = policy.decide(settings, sample);
   }
   return decision;
+}
+
+TEST(AheadFlush, AdaptiveFlushingIsNotFollowedWhileCommitsKeepTheDeviceBusy) {
+  EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 0.9).n_pages, 100u);
+  EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 1.1).n_pages, 0u);
+  /* In a pause it is, and with OFF. */
+  EXPECT_GE(after_adaptive(ON, 2000.0, 0.5e6, 1e6, 1.1).n_pages, 199u);
+  Flush_settings set = ON;
+  set.is_on = false;
+  EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20.0).n_pages, 200u);
 }
 
 TEST(AheadFlush, AdaptiveFlushingIsFollowedUpToHalfOfTheLimit) {

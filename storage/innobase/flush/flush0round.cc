@@ -160,6 +160,16 @@ bool is_redo_space_awaited() {
          stall_summary(Stall::LOG_WRITER).waiting != 0;
 }
 
+/** @return time that sessions have waited for commits: seconds */
+double commit_wait_s() {
+  uint64_t us = 0;
+  for (const Stall kind :
+       {Stall::COMMIT, Stall::BINLOG_GROUP, Stall::BINLOG_SYNC}) {
+    us += stall_summary(kind).sessions_time_us;
+  }
+  return 1e-6 * static_cast<double>(us);
+}
+
 /** Any thread.
 @param[in]  now  the current time
 @return the state of the buffer pool and the redo log; without what only the
@@ -420,6 +430,7 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.n_fsyncs = fsyncs_of_data();
   sample.sync_s = 1e-9 * static_cast<double>(
                              s_data_sync_ns.load(std::memory_order_relaxed));
+  sample.commit_wait_s = commit_wait_s();
   sample.is_writing = is_sync || is_writing();
   const auto gap_start = std::exchange(m_gap_start, {});
   const Gap_cause gap_cause = std::exchange(m_gap_cause, Gap_cause::NONE);

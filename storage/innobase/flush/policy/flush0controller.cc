@@ -80,6 +80,9 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
         weight * (moved(m_n_written, sample.n_written) - m_written_per_s);
     m_lru_per_s +=
         weight * (moved(m_n_lru_flushed, sample.n_lru_flushed) - m_lru_per_s);
+    m_committing +=
+        weight *
+        ((sample.commit_wait_s - m_commit_wait_s) / passed_s - m_committing);
     /* A session is charged for what it has generated some time before. */
     m_other_redo_rate =
         m_is_redo_limited
@@ -103,6 +106,7 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
   m_n_written = sample.n_written;
   m_n_lru_flushed = sample.n_lru_flushed;
   m_charged_bytes = sample.charged_bytes;
+  m_commit_wait_s = sample.commit_wait_s;
 }
 
 void Ahead_flush::count_syncs(const Flush_sample &sample) {
@@ -165,11 +169,9 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
       (sample.is_redo_space_awaited
            ? std::max(sample.adaptive_per_s, settings.io_capacity)
            : sample.adaptive_per_s);
-  const double adaptive_limit = !settings.is_on    ? limit
-                                : excess.age > 0.0 ? 0.0
-                                : is_pause()       ? limit
-                                             : FLUSH_ADAPTIVE_FRACTION * limit;
-  double rate = std::min(adaptive_limit, adaptive);
+  double rate =
+      std::min(settings.is_on ? adaptive_limit(limit, excess.age > 0.0) : limit,
+               adaptive);
   const double rate_of_adaptive = rate;
   decision->trigger =
       rate > 0.0 ? Flush_trigger::ADAPTIVE : Flush_trigger::NONE;

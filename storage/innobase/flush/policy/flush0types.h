@@ -276,6 +276,9 @@ struct Flush_sample {
   with all files: seconds. */
   double sync_s{0.0};
 
+  /** Time that sessions have waited for commits since then: seconds. */
+  double commit_wait_s{0.0};
+
   /** Pages of the last round are still being written. InnoDB has at most one
   batch for each flush list at a time. */
   bool is_writing{false};
