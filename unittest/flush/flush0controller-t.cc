@@ -1006,9 +1006,12 @@ Flush_decision after_adaptive(const Flush_settings &settings,
 TEST(AheadFlush, AdaptiveFlushingIsNotFollowedWhileCommitsKeepTheDeviceBusy) {
   EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 0.9).n_pages, 100u);
   EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 1.1).n_pages, 0u);
-  /* In a pause it is, and with OFF. */
+  /* In a pause it is, with too many dirty pages, and with OFF. */
   EXPECT_GE(after_adaptive(ON, 2000.0, 0.5e6, 1e6, 1.1).n_pages, 199u);
   Flush_settings set = ON;
+  set.dirty_pct = 0.0;
+  set.max_dirty_pct = 0.0;
+  EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20.0).n_pages, 100u);
   set.is_on = false;
   EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20.0).n_pages, 200u);
 }

@@ -169,9 +169,12 @@ double Ahead_flush::pages_per_s(const Flush_settings &settings,
       (sample.is_redo_space_awaited
            ? std::max(sample.adaptive_per_s, settings.io_capacity)
            : sample.adaptive_per_s);
-  double rate =
-      std::min(settings.is_on ? adaptive_limit(limit, excess.age > 0.0) : limit,
-               adaptive);
+  const bool is_too_dirty =
+      percent_of(sample.n_dirty, sample.n_pages) > settings.max_dirty_pct;
+  double rate = std::min(
+      settings.is_on ? adaptive_limit(limit, excess.age > 0.0, is_too_dirty)
+                     : limit,
+      adaptive);
   const double rate_of_adaptive = rate;
   decision->trigger =
       rate > 0.0 ? Flush_trigger::ADAPTIVE : Flush_trigger::NONE;

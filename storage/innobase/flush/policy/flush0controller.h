@@ -320,17 +320,21 @@ class Ahead_flush {
   }
 
   /** @return up to which rate adaptive flushing is followed: pages/s
-  @param[in]  limit   limit on flushing: pages/s
-  @param[in]  is_old  the oldest page age is above its threshold */
-  double adaptive_limit(double limit, bool is_old) const {
+  @param[in]  limit        limit on flushing: pages/s
+  @param[in]  is_old       the oldest page age is above its threshold
+  @param[in]  is_too_dirty more pages are dirty than innodb_max_dirty_pages_pct
+                           allows: there may be no other rule that flushes them
+*/
+  double adaptive_limit(double limit, bool is_old, bool is_too_dirty) const {
     if (is_old) {
       return 0.0;
     }
     if (is_pause()) {
       return limit;
     }
-    return m_committing < FLUSH_COMMITTING_MAX ? FLUSH_ADAPTIVE_FRACTION * limit
-                                               : 0.0;
+    return is_too_dirty || m_committing < FLUSH_COMMITTING_MAX
+               ? FLUSH_ADAPTIVE_FRACTION * limit
+               : 0.0;
   }
 
   /** Raise the limits on redo generation after ahead flushing was switched off.
