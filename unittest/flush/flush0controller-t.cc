@@ -1003,6 +1003,15 @@ Flush_decision after_adaptive(const Flush_settings &settings,
   return decision;
 }
 
+TEST(AheadFlush, CommitGroupsHaveHalfOfTheSessionsThatWaitForCommits) {
+  EXPECT_EQ(after_adaptive(ON, 0.0, 1e6, 1e6, 20.5).commit_group, 10u);
+  /* One client waits for no other. */
+  EXPECT_EQ(after_adaptive(ON, 0.0, 1e6, 1e6, 1.0).commit_group, 0u);
+  Flush_settings set = ON;
+  set.is_on = false;
+  EXPECT_EQ(after_adaptive(set, 0.0, 1e6, 1e6, 20.5).commit_group, 0u);
+}
+
 TEST(AheadFlush, AdaptiveFlushingIsNotFollowedWhileCommitsKeepTheDeviceBusy) {
   EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 0.9).n_pages, 100u);
   EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 1.1).n_pages, 0u);

@@ -27,6 +27,7 @@ only caller, unless a function says something else. */
 #include "buf0flu.h"
 #include "fil0fil.h"
 #include "flush/flush0cause.h"
+#include "flush/flush0commit.h"
 #include "flush/flush0disk.h"
 #include "flush/hook.h"
 #include "flush/policy/flush0capacity.h"
@@ -158,6 +159,14 @@ tell: the margin that InnoDB subtracts from its limit changes while they wait */
 bool is_redo_space_awaited() {
   return stall_summary(Stall::REDO_SPACE).waiting != 0 ||
          stall_summary(Stall::LOG_WRITER).waiting != 0;
+}
+
+/** commit_group(). Read by each group, written for each sample. */
+alignas(ut::INNODB_CACHE_LINE_SIZE) std::atomic<unsigned> s_commit_group{0};
+
+/** @return whether a group in group commit of the binary log syncs a file */
+bool is_commit_synced() {
+  return srv_flush_log_at_trx_commit == 1 || sync_binlog_period == 1;
 }
 
 /** @return time that sessions have waited for commits: seconds */
@@ -459,6 +468,8 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   m_next_tick = now + duration_cast<steady_clock::duration>(
                           duration<double>(decision.next_tick_s));
   throttle_set_limit(decision.session_redo_bytes_per_s);
+  s_commit_group.store(is_commit_synced() ? decision.commit_group : 0,
+                       std::memory_order_relaxed);
   m_trigger = decision.trigger;
   m_limit = decision.limit;
   m_oldest_page_age = static_cast<uint64_t>(oldest_page_age(sample));
@@ -539,6 +550,7 @@ void Flush_rounds::reset() {
   m_capacity.pause();
   m_purge_per_s = 0;
   throttle_set_limit(FLUSH_UNLIMITED);
+  s_commit_group.store(0, std::memory_order_relaxed);
   m_trigger = Flush_trigger::OFF;
   m_limit = Flush_limit::NONE;
   m_oldest_page_age = 0;
@@ -732,6 +744,10 @@ Ahead_flush_stats Flush_rounds::stats() const {
 }
 
 }  // namespace
+
+unsigned commit_group() {
+  return s_commit_group.load(std::memory_order_relaxed);
+}
 
 void flush_variable_set(THD *thd, Flush_variable variable) {
   if (!mysqld_server_started) {

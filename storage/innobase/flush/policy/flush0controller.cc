@@ -25,6 +25,10 @@ Flush_decision Ahead_flush::decide(const Flush_settings &settings,
       m_lsn == 0 ? 0.0 : std::max(0.0, sample.now_s - m_now_s);
   update_rates(sample, passed_s);
   Flush_decision decision{.next_tick_s = next_tick_s(settings, sample)};
+  if (settings.is_on) {
+    decision.commit_group =
+        static_cast<unsigned>(FLUSH_COMMIT_GROUP_FRACTION * m_committing);
+  }
   const double per_s = pages_per_s(settings, sample, &decision);
   const double wait_s = std::max(coalesce_s(per_s), sample.device_interval_s);
   m_accrued_s += passed_s;

@@ -322,6 +322,10 @@ struct Flush_decision {
   double redo_bytes_per_s{FLUSH_UNLIMITED};
   double session_redo_bytes_per_s{FLUSH_UNLIMITED};
 
+  /** Sessions that a group in group commit of the binary log should have before
+  its leader begins; up to 1: it does not wait. */
+  unsigned commit_group{0};
+
   /** The round is a probe of the fixed time of a batch: one page of each
   instance. */
   bool is_probe{false};
