@@ -30,9 +30,9 @@ transactions hold their row locks meanwhile.
 inline void wait_for_group_ahead(Commit_stage_manager::StageID stage,
                                  mysql_mutex_t *stage_mutex) {
   if (stage == Commit_stage_manager::BINLOG_FLUSH_STAGE) {
-    if (const unsigned n = commit_group(); n > 1) {
+    if (const Commit_group group = commit_group(); group.n > 1) {
       Commit_stage_manager::get_instance().wait_count_or_timeout(
-          n, COMMIT_GROUP_WAIT_US, stage);
+          group.n, group.wait_us, stage);
     }
   }
   if (mysql_mutex_trylock(stage_mutex) != 0) {

@@ -982,11 +982,13 @@ TEST(AheadFlush, RedoGeneratedWithoutALimitIsNotSubtracted) {
 @param[in]  adaptive_per_s     what adaptive flushing recommends: pages/s
 @param[in]  redo_per_s         redo generation of the last 10 s: bytes/s
 @param[in]  redo_before_per_s  redo generation of the 60 s before: bytes/s
-@param[in]  committing         sessions that wait for commits at any time */
+@param[in]  committing         sessions that wait for commits at any time
+@param[in]  group_ms           time of a group's syncs; there are 100 groups a
+                               second: milliseconds */
 Flush_decision after_adaptive(const Flush_settings &settings,
                               double adaptive_per_s, double redo_per_s,
-                              double redo_before_per_s,
-                              double committing = 0.0) {
+                              double redo_before_per_s, uint64_t committing = 0,
+                              double group_ms = 0.0) {
   Ahead_flush policy;
   Flush_decision decision{};
   double redo = 0.0;
@@ -997,32 +999,49 @@ Flush_decision after_adaptive(const Flush_settings &settings,
     sample.oldest_lsn += static_cast<uint64_t>(redo);
     sample.checkpoint_lsn = sample.oldest_lsn;
     sample.adaptive_per_s = adaptive_per_s;
-    sample.commit_wait_s = 0.1 * i * committing;
+    sample.n_committing = committing;
+    sample.n_groups = 10 * i;
+    sample.group_s = 1e-3 * group_ms * static_cast<double>(sample.n_groups);
     decision = policy.decide(settings, sample);
   }
   return decision;
 }
 
-TEST(AheadFlush, CommitGroupsHaveHalfOfTheSessionsThatWaitForCommits) {
-  EXPECT_EQ(after_adaptive(ON, 0.0, 1e6, 1e6, 20.5).commit_group, 10u);
-  /* One client waits for no other. */
-  EXPECT_EQ(after_adaptive(ON, 0.0, 1e6, 1e6, 1.0).commit_group, 0u);
+TEST(AheadFlush, CommitGroupsWaitForHalfOfTheSessionsThatWaitForCommits) {
+  const auto group = [](const Flush_settings &settings, uint64_t committing,
+                        double group_ms) {
+    const Flush_decision decision =
+        after_adaptive(settings, 0.0, 1e6, 1e6, committing, group_ms);
+    return std::pair{decision.commit_group, decision.commit_group_wait_us};
+  };
+  const auto expect = [](std::pair<unsigned, long> is, unsigned n, long us) {
+    EXPECT_EQ(is.first, n);
+    EXPECT_NEAR(static_cast<double>(is.second), static_cast<double>(us), 2.0);
+  };
+  /* For as long as the syncs of a group take, 10 ms at most. */
+  expect(group(ON, 21, 4.0), 10, 4000);
+  expect(group(ON, 21, 40.0), 10, 10'000);
+  /* Three sessions wait for no other, nor do any on a fast device. */
+  expect(group(ON, 3, 4.0), 0, 0);
+  expect(group(ON, 21, 0.9), 0, 0);
   Flush_settings set = ON;
+  set.drain_s = 1.0;
+  expect(group(set, 21, 4.0), 0, 0);
   set.is_on = false;
-  EXPECT_EQ(after_adaptive(set, 0.0, 1e6, 1e6, 20.5).commit_group, 0u);
+  expect(group(set, 21, 4.0), 0, 0);
 }
 
 TEST(AheadFlush, AdaptiveFlushingIsNotFollowedWhileCommitsKeepTheDeviceBusy) {
-  EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 0.9).n_pages, 100u);
-  EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 1.1).n_pages, 0u);
+  EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 0).n_pages, 100u);
+  EXPECT_EQ(after_adaptive(ON, 2000.0, 1e6, 1e6, 2).n_pages, 0u);
   /* In a pause it is, with too many dirty pages, and with OFF. */
-  EXPECT_GE(after_adaptive(ON, 2000.0, 0.5e6, 1e6, 1.1).n_pages, 199u);
+  EXPECT_GE(after_adaptive(ON, 2000.0, 0.5e6, 1e6, 2).n_pages, 199u);
   Flush_settings set = ON;
   set.dirty_pct = 0.0;
   set.max_dirty_pct = 0.0;
-  EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20.0).n_pages, 100u);
+  EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20).n_pages, 100u);
   set.is_on = false;
-  EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20.0).n_pages, 200u);
+  EXPECT_EQ(after_adaptive(set, 2000.0, 1e6, 1e6, 20).n_pages, 200u);
 }
 
 TEST(AheadFlush, AdaptiveFlushingIsFollowedUpToHalfOfTheLimit) {

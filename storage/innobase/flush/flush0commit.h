@@ -17,16 +17,19 @@ this, so it needs none of InnoDB's headers. */
 
 namespace spw {
 
-/** Max time that the leader of a group waits for more sessions: microseconds.
-Sessions that waited for commits a moment ago can have gone. A chosen value: a
-tenth of what the slowest commits take on a volume that is limited to a number
-of I/Os in each tenth of a second. */
-constexpr long COMMIT_GROUP_WAIT_US = 10'000;
+/** What the leader of a group waits for before it begins. */
+struct Commit_group {
+  /** Sessions that the group should have; up to 1: it does not wait. */
+  unsigned n;
+
+  /** Max time of the wait: microseconds. */
+  long wait_us;
+};
 
 /** Any thread, no latch.
-@return sessions that a group should have before its leader begins; up to 1: it
-does not wait. Always 0 with innodb_ahead_flushing = OFF */
-unsigned commit_group();
+@return what a leader waits for; nothing with innodb_ahead_flushing = OFF. n and
+wait_us can be of two decisions */
+Commit_group commit_group();
 
 }  // namespace spw
 

@@ -162,21 +162,27 @@ bool is_redo_space_awaited() {
 }
 
 /** commit_group(). Read by each group, written for each sample. */
-alignas(ut::INNODB_CACHE_LINE_SIZE) std::atomic<unsigned> s_commit_group{0};
+alignas(ut::INNODB_CACHE_LINE_SIZE) struct {
+  std::atomic<unsigned> n{0};
+  std::atomic<long> wait_us{0};
+} s_commit_group;
 
-/** @return whether a group in group commit of the binary log syncs a file */
-bool is_commit_synced() {
-  return srv_flush_log_at_trx_commit == 1 || sync_binlog_period == 1;
+/** @param[in]  n        sessions that a group should have
+@param[in]  wait_us  max time that its leader waits for them: microseconds */
+void set_commit_group(unsigned n, long wait_us) {
+  s_commit_group.n.store(n, std::memory_order_relaxed);
+  s_commit_group.wait_us.store(wait_us, std::memory_order_relaxed);
 }
 
-/** @return time that sessions have waited for commits: seconds */
-double commit_wait_s() {
-  uint64_t us = 0;
-  for (const Stall kind :
-       {Stall::COMMIT, Stall::BINLOG_GROUP, Stall::BINLOG_SYNC}) {
-    us += stall_summary(kind).sessions_time_us;
-  }
-  return 1e-6 * static_cast<double>(us);
+/** @param[in,out]  sample  gets what is known of commits */
+void sample_commits(Flush_sample *sample) {
+  const Stall_summary commit = stall_summary(Stall::COMMIT);
+  const Stall_summary sync = stall_summary(Stall::BINLOG_SYNC);
+  sample->n_committing = commit.waiting + sync.waiting +
+                         stall_summary(Stall::BINLOG_GROUP).waiting;
+  sample->n_groups = sync.count - sync.waiting;
+  sample->group_s = 1e-6 * static_cast<double>(commit.sessions_time_us +
+                                               sync.sessions_time_us);
 }
 
 /** Any thread.
@@ -439,7 +445,7 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.n_fsyncs = fsyncs_of_data();
   sample.sync_s = 1e-9 * static_cast<double>(
                              s_data_sync_ns.load(std::memory_order_relaxed));
-  sample.commit_wait_s = commit_wait_s();
+  sample_commits(&sample);
   sample.is_writing = is_sync || is_writing();
   const auto gap_start = std::exchange(m_gap_start, {});
   const Gap_cause gap_cause = std::exchange(m_gap_cause, Gap_cause::NONE);
@@ -468,8 +474,10 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   m_next_tick = now + duration_cast<steady_clock::duration>(
                           duration<double>(decision.next_tick_s));
   throttle_set_limit(decision.session_redo_bytes_per_s);
-  s_commit_group.store(is_commit_synced() ? decision.commit_group : 0,
-                       std::memory_order_relaxed);
+  /* Else a group does not sync the binary log. */
+  const bool is_synced = sync_binlog_period == 1;
+  set_commit_group(is_synced ? decision.commit_group : 0,
+                   decision.commit_group_wait_us);
   m_trigger = decision.trigger;
   m_limit = decision.limit;
   m_oldest_page_age = static_cast<uint64_t>(oldest_page_age(sample));
@@ -550,7 +558,7 @@ void Flush_rounds::reset() {
   m_capacity.pause();
   m_purge_per_s = 0;
   throttle_set_limit(FLUSH_UNLIMITED);
-  s_commit_group.store(0, std::memory_order_relaxed);
+  set_commit_group(0, 0);
   m_trigger = Flush_trigger::OFF;
   m_limit = Flush_limit::NONE;
   m_oldest_page_age = 0;
@@ -745,8 +753,9 @@ Ahead_flush_stats Flush_rounds::stats() const {
 
 }  // namespace
 
-unsigned commit_group() {
-  return s_commit_group.load(std::memory_order_relaxed);
+Commit_group commit_group() {
+  return {.n = s_commit_group.n.load(std::memory_order_relaxed),
+          .wait_us = s_commit_group.wait_us.load(std::memory_order_relaxed)};
 }
 
 void flush_variable_set(THD *thd, Flush_variable variable) {

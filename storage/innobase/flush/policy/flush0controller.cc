@@ -25,9 +25,8 @@ Flush_decision Ahead_flush::decide(const Flush_settings &settings,
       m_lsn == 0 ? 0.0 : std::max(0.0, sample.now_s - m_now_s);
   update_rates(sample, passed_s);
   Flush_decision decision{.next_tick_s = next_tick_s(settings, sample)};
-  if (settings.is_on) {
-    decision.commit_group =
-        static_cast<unsigned>(FLUSH_COMMIT_GROUP_FRACTION * m_committing);
+  if (settings.is_on && !settings.drain_s) {
+    set_commit_group(&decision);
   }
   const double per_s = pages_per_s(settings, sample, &decision);
   const double wait_s = std::max(coalesce_s(per_s), sample.device_interval_s);
@@ -85,8 +84,11 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
     m_lru_per_s +=
         weight * (moved(m_n_lru_flushed, sample.n_lru_flushed) - m_lru_per_s);
     m_committing +=
-        weight *
-        ((sample.commit_wait_s - m_commit_wait_s) / passed_s - m_committing);
+        weight * (static_cast<double>(sample.n_committing) - m_committing);
+    m_groups_per_s +=
+        weight * (moved(m_n_groups, sample.n_groups) - m_groups_per_s);
+    m_groups_s_per_s +=
+        weight * ((sample.group_s - m_group_s) / passed_s - m_groups_s_per_s);
     /* A session is charged for what it has generated some time before. */
     m_other_redo_rate =
         m_is_redo_limited
@@ -110,7 +112,20 @@ void Ahead_flush::update_rates(const Flush_sample &sample, double passed_s) {
   m_n_written = sample.n_written;
   m_n_lru_flushed = sample.n_lru_flushed;
   m_charged_bytes = sample.charged_bytes;
-  m_commit_wait_s = sample.commit_wait_s;
+  m_n_groups = sample.n_groups;
+  m_group_s = sample.group_s;
+}
+
+void Ahead_flush::set_commit_group(Flush_decision *decision) const {
+  const double group_us =
+      m_groups_per_s > 0.0 ? 1e6 * m_groups_s_per_s / m_groups_per_s : 0.0;
+  const auto n =
+      static_cast<unsigned>(FLUSH_COMMIT_GROUP_FRACTION * m_committing);
+  if (n > 1 && group_us >= FLUSH_COMMIT_GROUP_MIN_US) {
+    decision->commit_group = n;
+    decision->commit_group_wait_us =
+        static_cast<long>(std::min(group_us, FLUSH_COMMIT_GROUP_MAX_US));
+  }
 }
 
 void Ahead_flush::count_syncs(const Flush_sample &sample) {

@@ -39,13 +39,15 @@ the sync age, and each transaction cost 1.3 page writes instead of 0.4. */
 constexpr double FLUSH_COMMITTING_MAX = 1.0;
 
 /** A group in group commit of the binary log waits for this fraction of the
-sessions that wait for commits. Where a device takes the same time for each
-group, two groups are under way, in the flush and in the sync stage, and each
-has about half of these sessions: then none waits. A device that is limited to a
-number of I/Os in each tenth of a second is fast in between, and small groups
-use up its I/Os. Source: measured on such a volume with 24 clients: groups
-of 5.5 sessions did 640 transactions/s, of 13 1,134, and of 19 1,391. */
+sessions that wait for commits, for as long as the syncs of a group take, if
+that is between the min (us) and the max. A device that is limited to a number
+of I/Os in each tenth of a second is fast in between, and small groups use up
+its I/Os. Source: measured on such a volume with 24 clients: groups of 5.5
+sessions did 640 transactions/s, of 13 1,134, and of 19 1,391. The min: a fast
+device would be slower by the time that a thread needs to sleep. */
 constexpr double FLUSH_COMMIT_GROUP_FRACTION = 0.5;
+constexpr double FLUSH_COMMIT_GROUP_MIN_US = 1'000.0;
+constexpr double FLUSH_COMMIT_GROUP_MAX_US = 10'000.0;
 
 /** In a pause it is followed up to the limit, so that a burst finds redo space:
 while redo generation is below this fraction of its maximum of about the last
@@ -328,6 +330,10 @@ class Ahead_flush {
     return m_redo_rate < FLUSH_PAUSE_FRACTION * m_redo_max_rate;
   }
 
+  /** Decide what a group in group commit of the binary log waits for.
+  @param[in,out]  decision  the decision */
+  void set_commit_group(Flush_decision *decision) const;
+
   /** @return up to which rate adaptive flushing is followed: pages/s
   @param[in]  limit        limit on flushing: pages/s
   @param[in]  is_old       the oldest page age is above its threshold
@@ -377,10 +383,14 @@ class Ahead_flush {
   uint64_t m_n_written{0};
   uint64_t m_n_lru_flushed{0};
   uint64_t m_charged_bytes{0};
-  double m_commit_wait_s{0.0};
+  uint64_t m_n_groups{0};
+  double m_group_s{0.0};
 
-  /** Sessions that wait for commits, on average. */
+  /** Sessions that wait for commits, on average; groups that have synced the
+  binary log, and the time of their syncs, in a second. */
   double m_committing{0.0};
+  double m_groups_per_s{0.0};
+  double m_groups_s_per_s{0.0};
 
   /** When the next checkpoint may be requested. */
   double m_next_checkpoint_s{0.0};

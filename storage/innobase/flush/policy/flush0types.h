@@ -276,8 +276,13 @@ struct Flush_sample {
   with all files: seconds. */
   double sync_s{0.0};
 
-  /** Time that sessions have waited for commits since then: seconds. */
-  double commit_wait_s{0.0};
+  /** Groups in group commit of the binary log since then that have synced it,
+  and the time of their syncs and of the redo log's: seconds. */
+  uint64_t n_groups{0};
+  double group_s{0.0};
+
+  /** Sessions that wait for commits now. */
+  uint64_t n_committing{0};
 
   /** Pages of the last round are still being written. InnoDB has at most one
   batch for each flush list at a time. */
@@ -323,8 +328,10 @@ struct Flush_decision {
   double session_redo_bytes_per_s{FLUSH_UNLIMITED};
 
   /** Sessions that a group in group commit of the binary log should have before
-  its leader begins; up to 1: it does not wait. */
+  its leader begins, and how long the leader waits for them at most: us; 0 if it
+  does not wait. */
   unsigned commit_group{0};
+  long commit_group_wait_us{0};
 
   /** The round is a probe of the fixed time of a batch: one page of each
   instance. */
