@@ -198,15 +198,17 @@ class SlowDevice(unittest.TestCase):
                     # From now on no rule flushes pages, until 10 s of the device's write capacity are dirty.
                     self.scratch.sql("SET GLOBAL innodb_ahead_flushing_age_pct = 95")
                     capacity = self.scratch.counter("Innodb_ahead_flush_measured_capacity")
-                    wait_until(lambda: self.scratch.counter("Innodb_buffer_pool_pages_dirty") > 10 * capacity, "not dirty")
+                    dirty = "Innodb_buffer_pool_pages_dirty"
+                    wait_until(lambda: self.scratch.counter(dirty) > 10 * capacity, "not dirty")
                 before = self.scratch.counter("Innodb_buffer_pool_flush_idle_pages")
                 wait_until(lambda: self.scratch.counter("Innodb_buffer_pool_flush_idle_pages") > before, "not idle")
                 flushed = self.scratch.counter("Innodb_buffer_pool_flush_idle_pages") - before
                 measured = self.scratch.counter("Innodb_ahead_flush_measured_capacity")
                 self.assertLessEqual(flushed, 2 * max(capacity, measured))
             # Without the throttle the server measures a higher capacity.
-            capacity = self.scratch.counter("Innodb_ahead_flush_measured_capacity")
-            wait_until(lambda: self.scratch.counter("Innodb_ahead_flush_measured_capacity") > 2 * capacity, "not learned")
+            measured = "Innodb_ahead_flush_measured_capacity"
+            capacity = self.scratch.counter(measured)
+            wait_until(lambda: self.scratch.counter(measured) > 2 * capacity, "not learned")
         except Skip as skip:
             self.skipTest(str(skip))
         self.assertEqual(self.scratch.sql("CHECK TABLE d.t").split("\t")[-1], "OK")

@@ -31,11 +31,11 @@ are flushed that are changed again. Source: simulation of a SATA disk in a
 closed loop: 6 % fewer transactions with 0.7, 26 % with 1. */
 constexpr double FLUSH_ADAPTIVE_FRACTION = 0.5;
 
-/** Outside a pause it is not followed while so many sessions wait for commits
-at any time, on average: the device has no capacity to spare then. Source:
-measured on a volume where commits with a binary log took half of the I/Os, as
-one session or more always waited: the oldest page age stayed at a quarter of
-the sync age, and each transaction cost 1.3 page writes instead of 0.4. */
+/** Outside a pause it is not followed while this number of sessions or more
+wait for commits, on average: the device has no capacity to spare then. Source:
+measured on a volume where commits with a binary log took half of the I/Os: the
+oldest page age stayed at a quarter of the sync age, and each transaction cost
+1.3 page writes instead of 0.4. */
 constexpr double FLUSH_COMMITTING_MAX = 1.0;
 
 /** A group in group commit of the binary log waits for this fraction of the
