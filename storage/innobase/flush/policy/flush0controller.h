@@ -38,6 +38,13 @@ oldest page age stayed at a quarter of the sync age, and each transaction cost
 1.3 page writes instead of 0.4. */
 constexpr double FLUSH_COMMITTING_MAX = 1.0;
 
+/** In a pause it is followed up to the limit, so that a burst finds redo space:
+while redo generation is below this fraction of its maximum of about the last
+FLUSH_PAUSE_S seconds. Source: simulation of bursts on a volume: without it,
+13,600 transactions wait, instead of 180. */
+constexpr double FLUSH_PAUSE_FRACTION = 0.7;
+constexpr double FLUSH_PAUSE_S = 60.0;
+
 /** A group in group commit of the binary log waits for this fraction of the
 sessions that wait for commits, for as long as the syncs of a group take, if
 that is between the min (us) and the max. A device that is limited to a number
@@ -48,13 +55,6 @@ device would be slower by the time that a thread needs to sleep. */
 constexpr double FLUSH_COMMIT_GROUP_FRACTION = 0.5;
 constexpr double FLUSH_COMMIT_GROUP_MIN_US = 1'000.0;
 constexpr double FLUSH_COMMIT_GROUP_MAX_US = 10'000.0;
-
-/** In a pause it is followed up to the limit, so that a burst finds redo space:
-while redo generation is below this fraction of its maximum of about the last
-FLUSH_PAUSE_S seconds. Source: simulation of bursts on a volume: without it,
-13,600 transactions wait, instead of 180. */
-constexpr double FLUSH_PAUSE_FRACTION = 0.7;
-constexpr double FLUSH_PAUSE_S = 60.0;
 
 /** After ahead flushing is switched off, the limit on redo generation rises:
 after t seconds by the reclaim rate times this factor to the power of t, less 1.
