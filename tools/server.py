@@ -272,7 +272,15 @@ def make_var(user):
     if status.st_uid not in (0, user.pw_uid) or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
         raise Failure(f"{VAR.parent} can be changed by other users than root and '{user.pw_name}': name another place, "
                       "SPILLWAY_VAR=<folder>")  # fmt: skip
-    VAR.mkdir(mode=0o700)
+    try:
+        VAR.mkdir(mode=0o700)
+    except FileExistsError:
+        # Another call as root has just made it, and gives it to the user next.
+        for _ in range(50):
+            if VAR.lstat().st_uid == user.pw_uid:
+                break
+            time.sleep(0.02)
+        return
     os.chown(VAR, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -262,6 +263,18 @@ class Server(unittest.TestCase):
             outputs = [tool.communicate()[0] for tool in (one, other)]
         self.assertEqual((one.returncode, other.returncode), (0, 0), outputs)
         self.assertIn("runs already", "".join(outputs))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes the folder for another user")
+    def test_two_calls_as_root_make_the_folder(self):
+        self.var.mkdir()
+        program = f"import sys; sys.path.insert(0, {str(TOOL.parent)!r}); import server; "
+        command = [sys.executable, "-c", program + "server.make_var(server.other_user()); print(server.VAR.stat())"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, **self.tool_options()) as second:
+            time.sleep(0.2)
+            owner = TOOL.stat().st_uid or pwd.getpwnam("nobody").pw_uid
+            os.chown(self.var, owner, -1)
+            self.assertIn(f"st_uid={owner},", second.communicate()[0])
+        self.assertEqual(second.returncode, 0)
 
     def test_roots_password_is_another(self):
         self.works("start")
