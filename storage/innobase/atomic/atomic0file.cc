@@ -564,12 +564,10 @@ void atomic_resubmitted(const IORequest &request, const char *path) {
   }
 }
 
-bool atomic_write(const IORequest &request, int file, void *buffer,
-                  size_t n_bytes, uint64_t offset, ssize_t *n_written) {
+void atomic_write_with_method(const IORequest &request, int file, void *buffer,
+                              size_t n_bytes, uint64_t offset,
+                              ssize_t *n_written) {
   const Atomic_method method = request.m_spw_method;
-  if (method == Atomic_method::NONE) {
-    return false;
-  }
   const iovec vector = {buffer, n_bytes};
   *n_written = pwritev2(file, &vector, 1, static_cast<off_t>(offset),
                         needs_rwf(method) ? ATOMIC_RWF : 0);
@@ -581,7 +579,6 @@ bool atomic_write(const IORequest &request, int file, void *buffer,
   if (*n_written >= 0 && static_cast<size_t>(*n_written) != n_bytes) {
     abort_server(path_of(file).c_str(), SHORT_WRITE);
   }
-  return true;
 }
 
 Atomic_stats atomic_stats() {

@@ -19,9 +19,9 @@ atomic0file.cc. */
 #include <cstdint>
 
 #include "db0err.h"
+#include "os0file.h"
 #include "univ.i"
 
-class IORequest;
 class buf_page_t;
 struct fil_node_t;
 struct fil_space_t;
@@ -122,7 +122,7 @@ The server stops if the write has a method.
 @param[in]  path     its file */
 void atomic_resubmitted(const IORequest &request, const char *path);
 
-/** Perform a synchronous write if it has a method. The server stops if the
+/** Perform a synchronous write that has a method. The server stops if the
 kernel rejects RWF_ATOMIC or writes only a part, or if an RWF_ATOMIC write finds
 the disk full.
 @param[in]   request    the request
@@ -130,10 +130,23 @@ the disk full.
 @param[in]   buffer     the bytes to write
 @param[in]   n_bytes    their number
 @param[in]   offset     offset in the file, in bytes
-@param[out]  n_written  the return value of pwritev2(), if it was called
-@return whether the write has a method, and was performed */
-bool atomic_write(const IORequest &request, int file, void *buffer,
-                  size_t n_bytes, uint64_t offset, ssize_t *n_written);
+@param[out]  n_written  the return value of pwritev2() */
+void atomic_write_with_method(const IORequest &request, int file, void *buffer,
+                              size_t n_bytes, uint64_t offset,
+                              ssize_t *n_written);
+
+/** Perform a synchronous write if it has a method:
+atomic_write_with_method().
+@return whether it has one */
+[[nodiscard]] inline bool atomic_write(const IORequest &request, int file,
+                                       void *buffer, size_t n_bytes,
+                                       uint64_t offset, ssize_t *n_written) {
+  if (request.m_spw_method == Atomic_method{}) {
+    return false;
+  }
+  atomic_write_with_method(request, file, buffer, n_bytes, offset, n_written);
+  return true;
+}
 
 }  // namespace spw
 
