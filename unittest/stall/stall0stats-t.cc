@@ -51,7 +51,7 @@ TEST(StallStats, CountsAtBeginAndTimesAtEnd) {
   Stall_stats stats;
   stats.begin();
   stats.begin();
-  stats.end(300, false, 1000, 0);
+  stats.end(300, false, 1'000'000, 0);
 
   const Stall_summary summary = stats.summary();
   EXPECT_EQ(summary.count, 2u);
@@ -77,7 +77,7 @@ TEST(StallStats, KeepsMaximumAndLatestEnd) {
   for (const auto &[duration, now] :
        {std::pair{10u, 100u}, std::pair{70u, 300u}, std::pair{30u, 200u}}) {
     stats.begin();
-    stats.end(duration, false, now, 0);
+    stats.end(duration, false, 1000 * now, 0);
   }
   EXPECT_EQ(stats.summary().max_us, 70u);
   EXPECT_EQ(stats.summary().last_us, 300u);
@@ -91,7 +91,7 @@ TEST(StallStats, SinceLastEndOrStart) {
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 400u);
 
   stats.begin();
-  stats.end(10, false, 300, 0);
+  stats.end(10, false, 300'000, 0);
   /* 500 - the end at 300 */
   EXPECT_EQ(stats.summary().since_last_us(500, 100), 200u);
 
@@ -174,7 +174,7 @@ TEST(StallStats, CountsOfManyThreadsAddUp) {
     threads.emplace_back([&stats, t] {
       for (uint64_t i = 0; i < WAITS; ++i) {
         stats.begin();
-        stats.end(t, false, i, 0);
+        stats.end(t, false, 1000 * i, 0);
       }
     });
   }
@@ -201,7 +201,7 @@ constexpr uint64_t THRESHOLD_US = 1'000;
 
 /** A wait begins and ends.
 @param[in]  duration  its duration: microseconds
-@param[in]  now       time when it ends: microseconds */
+@param[in]  now       time when it ends: nanoseconds */
 void wait(Stall_stats *stats, uint64_t duration, uint64_t now,
           uint64_t threshold = THRESHOLD_US) {
   stats->begin();

@@ -15,7 +15,6 @@ Counts stalls, prints them, and writes long ones to the error log. */
 
 #include <chrono>
 #include <cinttypes>
-#include <ctime>
 #include <iterator>
 
 #include "univ.i"
@@ -99,28 +98,19 @@ static_assert(is_in_order());
 next. */
 static thread_local unsigned t_n_waits{0};
 
-/** @return steady_clock::now(), in fewer instructions: a commit with a binary
-log reads the clock eight times */
-static steady_clock::time_point now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return steady_clock::time_point{std::chrono::seconds{time.tv_sec} +
-                                  std::chrono::nanoseconds{time.tv_nsec}};
-}
-
 /** When the server started. */
-static const steady_clock::time_point s_start = now();
+static const steady_clock::time_point s_start = steady_clock::now();
 
-/** @param[in]  duration  a duration, at least 0
-@return the duration in microseconds */
-static uint64_t to_us(steady_clock::duration duration) {
-  return static_cast<uint64_t>(nanoseconds{duration}.count()) / 1000;
+/** @param[in]  duration  at least 0
+@return the duration in nanoseconds */
+static uint64_t to_ns(steady_clock::duration duration) {
+  return nanoseconds{duration}.count();
 }
 
 /** @param[in]  time  a time
 @return the time in microseconds of the steady clock */
 static uint64_t to_us(steady_clock::time_point time) {
-  return to_us(time.time_since_epoch());
+  return to_ns(time.time_since_epoch()) / 1000;
 }
 
 /** @return innodb_stall_log_threshold_ms, in microseconds */
@@ -136,16 +126,19 @@ const Stall_names &stall_names(Stall kind) {
   return s_stall_names[static_cast<size_t>(kind)];
 }
 
-bool is_session(const THD *thd) {
+/** is_session(), which a stall calls inline. */
+static bool works_for_user(const THD *thd) {
   return thd != nullptr && (thd->system_thread == NON_SYSTEM_THREAD ||
                             thd->system_thread == SYSTEM_THREAD_EVENT_WORKER ||
                             thd->slave_thread);
 }
 
+bool is_session(const THD *thd) { return works_for_user(thd); }
+
 steady_clock::time_point stall_begin(Stall kind) {
   stats_of(kind).begin();
   ++t_n_waits;
-  return now();
+  return steady_clock::now();
 }
 
 /** Count the end of a stall, now.
@@ -154,14 +147,14 @@ steady_clock::time_point stall_begin(Stall kind) {
 @param[in]  is_of_session  as in Stall_stats::end() */
 static void count_end(Stall kind, steady_clock::time_point start,
                       bool is_of_session) {
-  const auto end = now();
+  const auto now = steady_clock::now();
 
-  stats_of(kind).end(to_us(end - start), is_of_session, to_us(end),
-                     log_threshold_us());
+  stats_of(kind).end(to_ns(now - start) / 1000, is_of_session,
+                     to_ns(now.time_since_epoch()), log_threshold_us());
 }
 
 void stall_end(Stall kind, steady_clock::time_point start) {
-  count_end(kind, start, --t_n_waits == 0 && is_session(current_thd));
+  count_end(kind, start, --t_n_waits == 0 && works_for_user(current_thd));
 }
 
 void stall_passed(Stall kind, steady_clock::time_point start) {
@@ -171,17 +164,18 @@ void stall_passed(Stall kind, steady_clock::time_point start) {
 
 Commit_wait::Commit_wait(bool is_written)
     : m_timer(Stall::COMMIT,
-              !is_written && t_n_waits == 0 && is_session(current_thd)) {}
+              !is_written && t_n_waits == 0 && works_for_user(current_thd)) {}
 
 Stall_summary stall_summary(Stall kind) { return stats_of(kind).summary(); }
 
 uint64_t stall_since_last_s(const Stall_summary &summary) {
-  return summary.since_last_us(to_us(now()), to_us(s_start)) / 1'000'000;
+  return summary.since_last_us(to_us(steady_clock::now()), to_us(s_start)) /
+         1'000'000;
 }
 
 void stall_print(FILE *file) {
   constexpr size_t N = static_cast<size_t>(Stall::N);
-  const uint64_t now_us = to_us(now());
+  const uint64_t now_us = to_us(steady_clock::now());
   Stall_summary summaries[N];
   bool has_begun = false;
   bool has_ended = false;
@@ -236,7 +230,7 @@ void stall_print(FILE *file) {
 }
 
 void stall_log() {
-  const uint64_t now_us = to_us(now());
+  const uint64_t now_us = to_us(steady_clock::now());
 
   for (const Stall_names &names : s_stall_names) {
     const Stall_log_line line =

@@ -175,10 +175,10 @@ class Stall_stats {
   @param[in]  duration_us       its duration: microseconds
   @param[in]  is_of_session     whether a session waited, and no other wait
                                 contains this one
-  @param[in]  now_us            time of a monotonic clock: microseconds
+  @param[in]  now_ns            time of a monotonic clock: nanoseconds
   @param[in]  log_threshold_us  longer waits go to the error log; 0: none
   does */
-  void end(uint64_t duration_us, bool is_of_session, uint64_t now_us,
+  void end(uint64_t duration_us, bool is_of_session, uint64_t now_ns,
            uint64_t log_threshold_us) {
     m_time_us.fetch_add(duration_us, std::memory_order_relaxed);
     if (is_of_session) {
@@ -188,8 +188,8 @@ class Stall_stats {
                                                    std::memory_order_relaxed);
     raise(m_max_us, duration_us);
     /* Of two waits that end at the same time either may be the last one. */
-    if (m_last_us.load(std::memory_order_relaxed) < now_us) {
-      m_last_us.store(now_us, std::memory_order_relaxed);
+    if (m_last_ns.load(std::memory_order_relaxed) < now_ns) {
+      m_last_ns.store(now_ns, std::memory_order_relaxed);
     }
 
     if (log_threshold_us != 0 && duration_us > log_threshold_us) {
@@ -217,13 +217,13 @@ class Stall_stats {
     summary.sessions_time_us =
         m_sessions_time_us.load(std::memory_order_relaxed);
     summary.max_us = m_max_us.load(std::memory_order_relaxed);
-    summary.last_us = m_last_us.load(std::memory_order_relaxed);
+    summary.last_us = m_last_ns.load(std::memory_order_relaxed) / 1000;
     return summary;
   }
 
   /** Decide whether to write to the error log. Called about once a second or
   more often. Returns a wait that has ended once.
-  @param[in]  now_us        time, as for end()
+  @param[in]  now_us        time of the clock of end(): microseconds
   @param[in]  threshold_us  longer waits are written; 0: none is
   @return the message */
   Stall_log_line log_line(uint64_t now_us, uint64_t threshold_us) {
@@ -301,7 +301,7 @@ class Stall_stats {
   std::atomic<uint64_t> m_time_us{0};
   std::atomic<uint64_t> m_sessions_time_us{0};
   std::atomic<uint64_t> m_max_us{0};
-  std::atomic<uint64_t> m_last_us{0};
+  std::atomic<uint64_t> m_last_ns{0};
   std::array<std::atomic<uint64_t>, STALL_BUCKETS> m_buckets{};
 
   /** Waits longer than the threshold that no message has reported yet, and the
