@@ -52,6 +52,5 @@ set_property(SOURCE ${spw_innobase_sources} ${spw_innobase_patched} TARGET_DIREC
 # The SQL layer includes only those of our headers that do not need InnoDB's.
 set_property(SOURCE ${spw_sql_sources} "${CMAKE_BINARY_DIR}/sql/sql_yacc.cc" TARGET_DIRECTORY sql_main
   PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")
-set_property(SOURCE "${CMAKE_SOURCE_DIR}/sql/basic_ostream.cc" "${CMAKE_SOURCE_DIR}/sql/binlog.cc"
-  "${CMAKE_SOURCE_DIR}/sql/rpl_commit_stage_manager.cc"
+set_property(SOURCE "${CMAKE_SOURCE_DIR}/sql/binlog.cc" "${CMAKE_SOURCE_DIR}/sql/rpl_commit_stage_manager.cc"
   TARGET_DIRECTORY binlog PROPERTY INCLUDE_DIRECTORIES "${SPILLWAY_REPOSITORY}" "${spw_innobase}")
