@@ -28,8 +28,7 @@ enum class Stall {
   group has committed it; a leader waits for the group ahead, or for more
   sessions (binlog_group_commit_sync_delay). */
   BINLOG_GROUP,
-  /** A thread writes to the file of the binary log or of a relay log: a leader
-  its group. */
+  /** A leader writes its group to the binary log. */
   BINLOG_WRITE,
   /** A leader syncs the binary log. */
   BINLOG_SYNC,
