@@ -9,7 +9,8 @@
                                        --remove PATCH: a patch that has no commit any more
     patchqueue.py stats                the lines of each patch and in total
 
-A patch has to apply exactly at the lines it names: fuzz and offsets are errors. tools/upstream.py rebase moves the
+A patch has to apply exactly at the lines it names: fuzz and offsets are errors. In a tree of the user's its hunks may be
+at other lines, if their context is there exactly once. tools/upstream.py rebase moves the
 queue to another base.
 """
 
@@ -176,6 +177,8 @@ class Queue:
 
     def __init__(self, patches):
         self.patches = patches
+        # The names of those that apply() has found at other lines.
+        self.moved = []
 
     @classmethod
     def load(cls, folder=PATCHES):
@@ -207,14 +210,16 @@ class Queue:
         if problems:
             raise Failure("\n".join(["the patches need work:", *problems]))
 
-    def apply(self, pristine):
-        """The patched files, as name -> bytes. Fails unless every hunk applies exactly at its line."""
+    def apply(self, pristine, may_move=False):
+        """The patched files, as name -> bytes. Fails unless every hunk applies exactly at its line. may_move: a hunk may
+        be at another line, if its context is there exactly, and only once."""
         with tempfile.TemporaryDirectory(prefix="spillway-patches-") as folder:
-            self.commit_all(Path(folder), pristine)
+            self.commit_all(Path(folder), pristine, may_move=may_move)
             return {name: (Path(folder) / name).read_bytes() for name in sorted(self.files())}
 
-    def commit_all(self, folder, pristine, more_files=()):
-        """Make folder a git repository: a commit with the pristine files, tagged base, then one per patch."""
+    def commit_all(self, folder, pristine, more_files=(), may_move=False):
+        """Make folder a git repository: a commit with the pristine files, tagged base, then one per patch. may_move: as
+        for apply()."""
         git(folder, "init", "--quiet", "--initial-branch=queue", "--template=")
         # For a user who runs git there by hand.
         for name, value in ({"user.name": "patch queue", "user.email": "patch-queue@localhost"} | GIT_CONFIG).items():
@@ -223,8 +228,7 @@ class Queue:
         git(folder, "add", "--all", "--force")
         git(folder, "commit", "--quiet", "--allow-empty", "--message=base")
         git(folder, "tag", "base")
-        for patch in self.patches:
-            commit_one(folder, patch)
+        self.moved = [patch.name for patch in self.patches if commit_one(folder, patch, may_move)]
 
 
 def copy_files(tree, folder, names):
@@ -237,8 +241,22 @@ def copy_files(tree, folder, names):
         shutil.copyfile(tree / name, folder / name)
 
 
-def commit_one(folder, patch):
-    """Apply one patch in folder and commit it. The commit's message is the patch's name and header."""
+HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? .*\n", re.MULTILINE)
+
+
+def ambiguous_hunk(diff, text):
+    """The line of a hunk of diff whose old lines are not exactly once in text, or None."""
+    hunks = HUNK.split(diff)[1:]
+    for line, hunk in zip(hunks[::2], hunks[1::2], strict=True):
+        old = "".join(row[1:] for row in hunk.splitlines(keepends=True) if row[0] in " -")
+        if f"\n{text}".count(f"\n{old}") != 1:
+            return line
+    return None
+
+
+def commit_one(folder, patch, may_move=False):
+    """Apply one patch in folder and commit it. The commit's message is the patch's name and header. may_move: as for
+    Queue.apply(). Returns whether a hunk is at another line."""
     todo = (
         "If the base is another version, tools/upstream.py rebase <its tree or archive> moves the queue to it "
         "(BUILD.md, 'A new base version'); the patch's Anchor, not its line, says where it belongs."
@@ -250,13 +268,20 @@ def commit_one(folder, patch):
         raise Failure(f"patches/{patch.name} does not apply: {where} does not match the base. {todo}")
     git(folder, "commit", "--quiet", "--allow-empty", f"--message={patch.name}\n\n{patch.header}\n")
     again = exported(folder, "HEAD")
-    if again != patch.diff:
-        places = [re.findall(r"^@@ -(\d+)", text, re.MULTILINE) for text in (patch.diff, again)]
-        moved = [f"the hunk at line {old} belongs at {new}" for old, new in zip(*places, strict=False) if old != new]
-        raise Failure(
-            f"patches/{patch.name} is not what exporting it again gives: "
-            f"{', '.join(moved) or 'its text differs'}. {todo}"
-        )
+    if again == patch.diff:
+        return False
+    if may_move and HUNK.sub("", again) == HUNK.sub("", patch.diff):
+        for name in patch.files():
+            if line := ambiguous_hunk(patch.diff, git(folder, "show", f"HEAD~1:{name}").stdout):
+                raise Failure(f"patches/{patch.name} does not apply: the hunk at line {line} of {name} is at another line, "
+                              f"and its context is there more than once. {todo}")  # fmt: skip
+        return True
+    places = [re.findall(r"^@@ -(\d+)", text, re.MULTILINE) for text in (patch.diff, again)]
+    moved = [f"the hunk at line {old} belongs at {new}" for old, new in zip(*places, strict=False) if old != new]
+    raise Failure(
+        f"patches/{patch.name} is not what exporting it again gives: "
+        f"{', '.join(moved) or 'its text differs'}. {todo}"
+    )
 
 
 def pristine_tree():

@@ -578,7 +578,9 @@ def link_tests(tree):
 def fork_tree(base):
     """Make build/fork/source the base plus the patch queue plus our tests."""
     queue = patchqueue.Queue.load()
-    pristine = stock_tree(base, queue.apply)
+    # Where a neighbour has added lines, the pinned base would be another one.
+    may_move = not base.is_pinned
+    pristine = stock_tree(base, lambda fresh: queue.apply(fresh, may_move))
     tree = Tree("fork")
     stamp = tree.stamp()
     if stamp.get("base") != base.identity:
@@ -589,7 +591,7 @@ def fork_tree(base):
         check_unchanged(tree, stamp, pristine)
     before = dict(stamp)
     if stamp["queue"] != queue.digest():
-        apply_queue(queue, pristine, tree, stamp)
+        apply_queue(queue, pristine, tree, stamp, may_move)
     links = link_tests(tree.source)
     for gone in set(stamp["links"]) - set(links):
         (tree.source / gone).unlink(missing_ok=True)
@@ -626,11 +628,12 @@ def check_unchanged(tree, stamp, pristine):
     tree.write_listing(without=links)
 
 
-def apply_queue(queue, pristine, tree, stamp):
-    """Write the patched files whose bytes change, and restore the files that no patch touches any more.
+def apply_queue(queue, pristine, tree, stamp, may_move):
+    """Write the patched files whose bytes change, and restore the files that no patch touches any more. may_move: as for
+    Queue.apply().
 
     Meanwhile the stamp says so, and an interrupted run is repeated."""
-    patched = queue.apply(pristine)
+    patched = queue.apply(pristine, may_move)
     for name in set(stamp["files"]) - set(patched):
         patched[name] = (pristine / name).read_bytes()
     stamp["files"] = stamp["files"] | dict.fromkeys(patched, "")
@@ -646,7 +649,8 @@ def apply_queue(queue, pristine, tree, stamp):
             written += 1
         stamp["files"][name] = hashlib.sha256(content).hexdigest()
     stamp["files"] = {name: stamp["files"][name] for name in sorted(queue.files())}
-    say(f"{len(queue.patches)} patches applied to {len(queue.files())} files, {written} files written")
+    at_other_lines = f", {len(queue.moved)} of them at other lines than in the pinned base" if queue.moved else ""
+    say(f"{len(queue.patches)} patches applied to {len(queue.files())} files{at_other_lines}; {written} files written")
 
 
 def need_space_for_build(tree, flavor):

@@ -77,6 +77,22 @@ class Apply(Folders):
         self.write(["new line", *LINES])
         self.refused(self.apply, NAME, "the hunk at line 18 belongs at 19")
 
+    def test_offset_in_a_tree_of_the_user(self):
+        self.write(["new line", *LINES])
+        queue = patchqueue.Queue([patch()])
+        lines = queue.apply(self.tree, may_move=True)[UPSTREAM].decode().splitlines()
+        self.assertEqual(lines, ["new line", *LINES[:20], "  hook();", *LINES[20:]])
+        self.assertEqual(queue.moved, [NAME])
+
+    def test_offset_where_the_context_is_twice(self):
+        self.write(["new line", *LINES, *LINES[16:24]])
+        queue = patchqueue.Queue([patch()])
+        self.refused(lambda: queue.apply(self.tree, may_move=True), NAME, "line 18", "more than once")
+
+    def test_fuzz_in_a_tree_of_the_user(self):
+        self.write(["new line", *LINES[:17], "line 18, changed", *LINES[18:]])
+        self.refused(lambda: patchqueue.Queue([patch()]).apply(self.tree, may_move=True), NAME, "does not apply")
+
     def test_fuzz_is_refused(self):
         changed = list(LINES)
         changed[17] = "line 18, changed upstream"
@@ -371,10 +387,10 @@ class Edit(Folders):
         before = self.files()
         one = patchqueue.commit_one
 
-        def killed_at_the_second(folder, patch):
+        def killed_at_the_second(folder, patch, may_move):
             if patch.name != NAME:
                 os._exit(1)
-            one(folder, patch)
+            one(folder, patch, may_move)
 
         if (child := os.fork()) == 0:
             patchqueue.commit_one = killed_at_the_second

@@ -784,6 +784,21 @@ class Fork(Trees):
             self.fork()
             self.assertIn("hook();", (self.source / UPSTREAM).read_text())
 
+    def test_patch_at_another_line(self):
+        """The pinned base has each hunk at its line. A tree of the user's may have more lines above."""
+        moved = {"MYSQL_VERSION": VERSION.format(9, 7), UPSTREAM: "".join(f"{line}\n" for line in ["new", *LINES])}
+        moved["mysql-test/suite/sys_vars/t/old.test"] = "SELECT 1;\n"
+        make_archive(self.archive, files=moved)
+        with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(self.archive)}):
+            with mock.patch.object(upstream, "say") as say:
+                self.fork()
+            self.assertIn("1 of them at other lines", "".join(map(str, say.mock_calls)))
+            self.assertEqual((self.source / UPSTREAM).read_text().splitlines()[21], "  hook();")
+        self.sha256, self.bytes = sha256_of(self.archive), self.archive.stat().st_size
+        shutil.rmtree(self.build / "fork")
+        shutil.rmtree(self.build / "stock")
+        self.refused(self.fork, NAME, "belongs at 19")
+
     def test_patch_that_does_not_apply_stops(self):
         self.fork()
         before = self.times()
@@ -835,10 +850,10 @@ class Fork(Trees):
         self.fork()
         before = self.times()
         other = self.folder / "other.tar.gz"
-        moved = "".join(f"{line}\n" for line in ["a line more", *LINES])
-        make_archive(other, files={"MYSQL_VERSION": VERSION.format(9, 7), UPSTREAM: moved})
+        changed = "".join(f"{line}\n" for line in LINES).replace("line 19\n", "line nineteen\n")
+        make_archive(other, files={"MYSQL_VERSION": VERSION.format(9, 7), UPSTREAM: changed})
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(other)}):
-            self.refused(self.fork, NAME, "19")
+            self.refused(self.fork, NAME, "does not match the base")
             other.write_bytes(other.read_bytes()[:-10])
             self.refused(self.fork, str(other))
         self.fork()
@@ -877,8 +892,11 @@ class Rebase(Trees):
         """A build on the tree has failed at the patches before."""
         tree = self.folder / "tree"
         upstream.unpack(self.new, tree)
+        text = (tree / UPSTREAM).read_text()
+        (tree / UPSTREAM).write_text(text.replace("line 18\n", "line eighteen\n"))
         with mock.patch.dict(os.environ, {"SPILLWAY_UPSTREAM": str(tree)}):
-            self.refused(self.fork, NAME, "belongs at 19", "upstream.py rebase")
+            self.refused(self.fork, NAME, "does not match the base", "upstream.py rebase")
+        (tree / UPSTREAM).write_text(text)
         upstream.rebase(upstream.pinned_base().path, tree, {})
         self.assertEqual((self.build / "patch-edit" / UPSTREAM).read_text().splitlines()[21], "  hook();")
 
