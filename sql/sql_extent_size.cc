@@ -313,11 +313,17 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
   };
   Extend_pace pace{space.extent_bytes};
   Extend_pause pause;
+  const auto is_killed = [thd] {
+    return thd->killed.load() != THD::NOT_KILLED;
+  };
   double step_s = 0.0;
   while (*size < target) {
-    if (thd->killed != THD::NOT_KILLED) {
+    if (is_killed()) {
       thd->send_kill_message();
       return true;
+    }
+    if (!extend_wait(tablespace.space_id, is_killed)) {
+      continue;
     }
     {
       Extent_step_locks locks{thd};
@@ -380,8 +386,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
                                    pages(std::min(*size, target) - space.size));
     DEBUG_SYNC(thd, "spw_extent_size_step");
     if (*size < target) {
-      pause.after(step_s,
-                  [thd] { return thd->killed.load() != THD::NOT_KILLED; });
+      pause.after(step_s, is_killed);
     }
   }
   return false;

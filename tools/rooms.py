@@ -6,6 +6,8 @@ import re
 from spillway.common import REPO
 
 INNOBASE = REPO / "storage/innobase"
+# A waiter of the standard library's semaphores and atomics can sleep although it may go on (GCC bug 104928).
+SLEEPS_ON = re.compile(r"#include <(?:semaphore|latch|barrier)>|\.wait\([^)]*std::memory_order")
 INCLUDE = re.compile(r'^\+?#include "((\w+)/[\w./]+)"', re.MULTILINE)
 
 
@@ -21,7 +23,10 @@ def problems(innobase=INNOBASE, patches=REPO / "patches"):
         if path.suffix not in (".h", ".cc", ".inc"):
             continue
         own = path.relative_to(innobase)
-        for name, room in includes(path.read_text(), rooms):
+        text = path.read_text()
+        if found := SLEEPS_ON.search(text):
+            yield f"{own} has {found.group()}: a waiter can miss that it is woken; use ut::counting_semaphore"
+        for name, room in includes(text, rooms):
             if not (innobase / name).exists():
                 yield f"{own} includes {name}, which is not there"
             if room != own.parts[0]:
@@ -38,6 +43,9 @@ def problems(innobase=INNOBASE, patches=REPO / "patches"):
     except graphlib.CycleError as error:
         yield f"these rooms include each other: {' -> '.join(reversed(error.args[1]))}"
     for path in sorted(patches.glob("*.patch")):
-        for name, room in includes(path.read_text(), rooms):
+        text = path.read_text()
+        if found := re.search(rf"^\+.*({SLEEPS_ON.pattern})", text, re.MULTILINE):
+            yield f"patches/{path.name} has {found.group(1)}: a waiter can miss that it is woken; use ut::counting_semaphore"
+        for name, room in includes(text, rooms):
             if name != f"{room}/hook.h" and not name.endswith(".inc"):
                 yield f"patches/{path.name} includes {name}: a patch includes hook.h of a room"

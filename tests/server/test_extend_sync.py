@@ -114,16 +114,56 @@ class ExtendSync(HeldSyncs):
         self.assertEqual(insert.wait(WAIT_SECONDS), 0)
         self.assertGreaterEqual(self.synced(), self.number(HEADER_SIZE))
 
+    def test_backup_beside_an_extension(self):
+        """While an INSERT extends the file, SET EXTENT_SIZE waits without the locks that backups and DDL need, and KILL
+        ends the wait."""
+        self.scratch.sql(SETUP.format("16M"))
+        self.hold.write_text(str(self.file.stat().st_size + MIB))
+        insert = self.session("SET cte_max_recursion_depth = 10000;" + INSERT.format(21 * MIB // 8192))
+        wait_until(lambda: self.synced("begin") > 16 * MIB)
+        statement = self.session("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 64M;")
+        query = "SELECT id FROM performance_schema.processlist WHERE info LIKE 'ALTER TABLESPACE%'"
+        wait_until(lambda: self.scratch.sql(query))
+        time.sleep(1)
+        self.scratch.sql("SET lock_wait_timeout = 3; LOCK INSTANCE FOR BACKUP; UNLOCK INSTANCE; CREATE TABLE d.u (id INT)")
+        self.scratch.sql(f"KILL QUERY {self.scratch.sql(query)}")
+        self.assertEqual(statement.wait(WAIT_SECONDS), 1)
+        self.assertTrue(self.hold.exists())
+        self.release()
+        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
+
+    def extend_after_checkpoint(self, size):
+        """SET EXTENT_SIZE, whose redo record is the first after a checkpoint."""
+        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        wait_until(self.is_flushed)
+        self.scratch.sql(f"SET GLOBAL innodb_max_dirty_pages_pct = 90; ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}")
+
+    def test_file_copied_before_a_crash(self):
+        """A file that was copied into place, and a server that died before IMPORT: the start says what to do."""
+        self.scratch.sql(SETUP.format(0) + "CREATE TABLE d.small LIKE d.t; INSERT INTO d.small VALUES (1, 'a');")
+        self.scratch.sql("INSERT INTO d.t VALUES (1, 'a')")
+        copies = self.exported("t")
+        self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 20M")
+        self.extend_after_checkpoint("40M")
+        self.scratch.sql("ALTER TABLE d.t DISCARD TABLESPACE")
+        self.put_in_place(copies)
+        self.scratch.end(signal.SIGKILL)
+        self.scratch.launch(FORK, *self.OPTIONS)
+        self.assertNotEqual(self.scratch.process.wait(WAIT_SECONDS), 0)
+        self.assertRegex(self.scratch.log.read_text(), r"The redo log extends the file '.*d/t.ibd' from byte \d+ on, and it has")
+        self.file.rename(self.scratch.path / "moved.ibd")
+        self.scratch.start(FORK, *self.OPTIONS)
+        self.put_in_place(copies)
+        self.scratch.sql("ALTER TABLE d.t IMPORT TABLESPACE")
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
+
     def test_import_crash(self):
         """The server starts after it died while IMPORT gave a smaller file the ID of an extended file."""
         self.scratch.sql(SETUP.format(0) + "CREATE TABLE d.small LIKE d.t; INSERT INTO d.small VALUES (1, 'a');")
         copies = self.exported("small")
         self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 20M")
-        # The redo record of the next extension is the first after a checkpoint.
-        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
-        wait_until(self.is_flushed)
-        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90")
-        self.scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 40M; ALTER TABLE d.t DISCARD TABLESPACE;")
+        self.extend_after_checkpoint("40M")
+        self.scratch.sql("ALTER TABLE d.t DISCARD TABLESPACE")
         self.put_in_place(copies)
         self.kill.touch()
         self.assertIn("Lost connection", self.scratch.client("ALTER TABLE d.t IMPORT TABLESPACE").stderr)

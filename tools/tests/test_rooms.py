@@ -53,5 +53,11 @@ class Rooms(unittest.TestCase):
         self.write("aio-slots.os0file.cc.patch", "aio/aio0array.h", before="+")
         self.assertIn("a patch includes hook.h of a room", self.problems())
 
+    def test_semaphores_of_the_standard_library(self):
+        (self.folder / "aio/aio0array.cc").write_text("#include <semaphore>\n")
+        (self.folder / "aio/aio0wait.cc").write_text("  s_n.wait(0, std::memory_order_acquire);\n")
+        (self.folder / "aio-slots.os0file.cc.patch").write_text("---\n+#include <semaphore>\n")
+        self.assertEqual(self.problems().count("a waiter can miss that it is woken"), 3)
+
     def test_ours(self):
         self.assertEqual(list(rooms.problems()), [])

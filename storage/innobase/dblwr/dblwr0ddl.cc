@@ -90,7 +90,13 @@ void sync_unlogged_pages(const Flush_observer *observer,
   }
 }
 
-void note_discard() { s_discard_lsn.store(log_get_lsn(*log_sys)); }
+void note_discard() {
+  const lsn_t lsn = log_get_lsn(*log_sys);
+  lsn_t old = s_discard_lsn.load();
+  while ((old == LSN_MAX || old < lsn) &&
+         !s_discard_lsn.compare_exchange_weak(old, lsn)) {
+  }
+}
 
 dberr_t checkpoint_before_import(const trx_t *trx) {
   lsn_t discard_lsn = s_discard_lsn.load();

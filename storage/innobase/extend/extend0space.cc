@@ -116,16 +116,17 @@ void sync_before_extension(const fil_node_t *file) {
   }
 }
 
-bool extends_another_file(const fil_node_t *file, uint64_t offset,
-                          uint64_t size) {
+void check_extended_file(const fil_node_t *file, uint64_t offset,
+                         uint64_t size) {
   if (offset <= size) {
-    return false;
+    return;
   }
-  ib::warn() << "The redo log extends the file '" << file->name
-             << "' from byte " << offset << " on, and it has " << size
-             << " bytes: another file was imported in its place. Recovery skips"
-                " the extension. If the import has not succeeded, repeat it.";
-  return true;
+  ib::fatal(UT_LOCATION_HERE)
+      << "The redo log extends the file '" << file->name << "' from byte "
+      << offset << " on, and it has " << size
+      << " bytes. If it was copied there for ALTER TABLE ... IMPORT"
+         " TABLESPACE, move it away until the server has started. Otherwise it"
+         " has lost its end: restore it from a backup.";
 }
 
 const char *extend_sync_warning() {
@@ -234,6 +235,24 @@ Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
   space->size = uint64_t{acquired.get()->size_in_header} * page_size.physical();
   mtr.commit();
   return Extend_status::DONE;
+}
+
+bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
+  log_free_check();
+  for (;;) {
+    {
+      const Acquired_space acquired{space_id};
+      /* Without the shard's mutex: the step itself waits, too. */
+      if (acquired.get() == nullptr ||
+          !acquired.get()->files.back().is_being_extended) {
+        return true;
+      }
+    }
+    if (stop()) {
+      return false;
+    }
+    std::this_thread::sleep_for(PAUSE_POLL_INTERVAL);
+  }
 }
 
 Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,

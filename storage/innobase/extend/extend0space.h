@@ -128,6 +128,15 @@ necessary. The caller holds no latch.
 [[nodiscard]] Extend_status read_tablespace(uint32_t space_id,
                                             Extend_space *space);
 
+/** Wait until the redo log has space and no other thread extends a tablespace:
+what a step would wait for otherwise, with locks that backups and DDL wait for.
+The caller holds neither latches nor locks.
+@param[in]  space_id  ID of the tablespace
+@param[in]  stop      whether to give up
+@return false if another thread extends it, and stop() was true */
+[[nodiscard]] bool extend_wait(uint32_t space_id,
+                               const std::function<bool()> &stop);
+
 /** Extend a tablespace by one step. No latch is held while the file grows:
 sessions can insert, change and read rows, and only a session that itself needs
 the file to grow waits. A file below an extent grows under its latch. A crash

@@ -317,6 +317,9 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
                                              disk->available(), disk->size)) {
     return false;
   }
+  if (!extend_wait(space_id, [] { return true; })) {
+    return false;
+  }
   Extent_step_locks locks{m_thd};
   if (!lock(file, &locks)) {
     clear_error();

@@ -87,14 +87,13 @@ shard.
 void sync_before_extension(const fil_node_t *file);
 
 /** Compare a file with an extension of it that recovery is about to replay.
+Ends the server, with what to do in the error log, if the file is shorter than
+the extended one was: it has lost its end, or another file is in its place.
 @param[in]  file    the file
 @param[in]  offset  the file's size when it was extended: bytes
-@param[in]  size    the file's size now: bytes
-@return whether the file is shorter than the extended one was: IMPORT TABLESPACE
-has put it in the place of that one, and the extension is to be skipped. The
-error log says so */
-[[nodiscard]] bool extends_another_file(const fil_node_t *file, uint64_t offset,
-                                        uint64_t size);
+@param[in]  size    the file's size now: bytes */
+void check_extended_file(const fil_node_t *file, uint64_t offset,
+                         uint64_t size);
 
 /** innodb_extend_and_initialize has been set: warn the session if the value can
 lose committed rows.
