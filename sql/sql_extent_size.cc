@@ -58,6 +58,8 @@ void register_stage() {
 truncate, rebuild or rename it. */
 constexpr int LOOKUP_ATTEMPTS_MAX = 10;
 
+bool is_killed(const THD *thd) { return thd->killed.load() != THD::NOT_KILLED; }
+
 class Sql_cmd_set_extent_size : public Sql_cmd {
  public:
   Sql_cmd_set_extent_size(const LEX_STRING &name, ulonglong requested,
@@ -208,6 +210,10 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
     if (find(thd, tablespace)) {
       return true;
     }
+    if (!extend_wait(tablespace->space_id, [thd] { return is_killed(thd); })) {
+      thd->send_kill_message();
+      return true;
+    }
     switch (read_tablespace(tablespace->space_id, space)) {
       case Extend_status::DONE:
         return false;
@@ -313,16 +319,14 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
   };
   Extend_pace pace{space.extent_bytes};
   Extend_pause pause;
-  const auto is_killed = [thd] {
-    return thd->killed.load() != THD::NOT_KILLED;
-  };
+  const auto stop = [thd] { return is_killed(thd); };
   double step_s = 0.0;
   while (*size < target) {
-    if (is_killed()) {
+    if (stop()) {
       thd->send_kill_message();
       return true;
     }
-    if (!extend_wait(tablespace.space_id, is_killed)) {
+    if (!extend_wait(tablespace.space_id, stop)) {
       continue;
     }
     {
@@ -386,7 +390,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
                                    pages(std::min(*size, target) - space.size));
     DEBUG_SYNC(thd, "spw_extent_size_step");
     if (*size < target) {
-      pause.after(step_s, is_killed);
+      pause.after(step_s, stop);
     }
   }
   return false;

@@ -238,6 +238,9 @@ Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
 }
 
 bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
+  if (srv_read_only_mode) {
+    return true;
+  }
   log_free_check();
   for (;;) {
     {
