@@ -245,9 +245,15 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
   for (;;) {
     {
       const Acquired_space acquired{space_id};
-      /* Without the shard's mutex: the step itself waits, too. */
-      if (acquired.get() == nullptr ||
-          !acquired.get()->files.back().is_being_extended) {
+      fil_space_t *const space = acquired.get();
+      if (space == nullptr) {
+        return true;
+      }
+      /* A session that extends for itself holds the latch, a step does not. The
+      flag is read without the shard's mutex: the next step waits, too. */
+      if (!space->files.back().is_being_extended &&
+          rw_lock_x_lock_nowait(&space->latch, UT_LOCATION_HERE)) {
+        rw_lock_x_unlock(&space->latch);
         return true;
       }
     }
