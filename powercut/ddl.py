@@ -37,6 +37,8 @@ UNDO_TABLESPACES = 2 + len(UNDO)
 # The words alternate between rows: InnoDB ranks a word that all rows have at 0.
 WORDS = ("evenrow", "oddrow")
 TRUNCATION_SECONDS = 3
+# The range of SET EXTENT_SIZE. A table with its index has about 1 MiB, and a rebuild gives the added space back.
+EXTENT_SIZE_MIB = (2, 8)
 # The value of property n of a table that does not exist, or whose tablespace is discarded.
 GONE = None
 
@@ -113,6 +115,8 @@ class Ddl:
         if "pages" in self.compression:
             steps.append(self.compress)
         self.session = self.connect()
+        if self.query("SELECT @@version_comment LIKE 'Spillway%'") == [["1"]]:
+            steps += [self.extend] * 2
         try:
             while True:
                 self.chance.shuffle(steps)
@@ -177,6 +181,11 @@ class Ddl:
     def change(self):
         table = self.any_table()
         self.execute(f"UPDATE {table} SET n = {self.n_acknowledged}", {(table, "n"): self.n_acknowledged})
+
+    def extend(self):
+        table = self.any_table()
+        tablespace = GENERAL if table == "ddl_general" else f"{DATABASE}/{table}"
+        self.execute(f"ALTER TABLESPACE `{tablespace}` SET EXTENT_SIZE = {self.chance.randint(*EXTENT_SIZE_MIB)}M")
 
     def encrypt_table(self):
         self.execute(f"ALTER TABLE ddl_encrypted ENCRYPTION='{self.chance.choice('YN')}'")

@@ -119,13 +119,13 @@ bool is_corrupt(const page_id_t &page_id) {
 }
 
 /** Called when the redo log is known.
-@param[in]  copy  a doublewrite copy
+@param[in]  lsn  the LSN of a doublewrite copy
 @return whether it is from before the checkpoint, and this shows that it belongs
 to an earlier write */
-bool is_stale(const unsigned char *copy) {
+bool is_stale(lsn_t lsn) {
   return (dblwr_only_newest_is_usable() ||
           (s_foreign_copy_detected.load() && data_files_are_synced())) &&
-         dblwr_copy_is_stale(lsn_of(copy), log_sys->last_checkpoint_lsn.load());
+         dblwr_copy_is_stale(lsn, log_sys->last_checkpoint_lsn.load());
 }
 
 /** Stop the server, because the first page of the system tablespace was
@@ -163,7 +163,7 @@ bool dblwr_copy_is_unusable(const unsigned char *copy) {
     }
     return true;
   }
-  return is_stale(copy);
+  return is_stale(lsn_of(copy));
 }
 
 bool dblwr_copy_is_newer(const unsigned char *one,
@@ -246,9 +246,7 @@ bool dblwr_trx_sys_page_can_be_read() {
 }
 
 dberr_t dblwr_check_system_pages() {
-  if (s_first_page_lsn != 0 && dblwr_only_newest_is_usable() &&
-      dblwr_copy_is_stale(s_first_page_lsn,
-                          log_sys->last_checkpoint_lsn.load())) {
+  if (s_first_page_lsn != 0 && is_stale(s_first_page_lsn)) {
     stop_for_first_page();
   }
   return std::exchange(s_v1_init_is_due, false) ? dblwr::v1::init()
