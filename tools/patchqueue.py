@@ -9,8 +9,8 @@
                                        --remove PATCH: a patch that has no commit any more
     patchqueue.py stats                the lines of each patch and in total
 
-A patch has to apply exactly at the lines it names: fuzz and offsets are errors. In a tree of the user's its hunks may be
-at other lines, if their context is there exactly once. tools/upstream.py rebase moves the
+A patch has to apply exactly at the lines it names: fuzz and offsets are errors. In a tree of the user's its hunks may
+be at other lines, if their context is there exactly once. tools/upstream.py rebase moves the
 queue to another base.
 """
 
@@ -211,8 +211,8 @@ class Queue:
             raise Failure("\n".join(["the patches need work:", *problems]))
 
     def apply(self, pristine, may_move=False):
-        """The patched files, as name -> bytes. Fails unless every hunk applies exactly at its line. may_move: a hunk may
-        be at another line, if its context is there exactly, and only once."""
+        """The patched files, as name -> bytes. Fails unless every hunk applies exactly at its line. may_move: a hunk
+        may be at another line, if its context is there exactly, and only once."""
         with tempfile.TemporaryDirectory(prefix="spillway-patches-") as folder:
             self.commit_all(Path(folder), pristine, may_move=may_move)
             return {name: (Path(folder) / name).read_bytes() for name in sorted(self.files())}
@@ -273,8 +273,8 @@ def commit_one(folder, patch, may_move=False):
     if may_move and HUNK.sub("", again) == HUNK.sub("", patch.diff):
         for name in patch.files():
             if line := ambiguous_hunk(patch.diff, git(folder, "show", f"HEAD~1:{name}").stdout):
-                raise Failure(f"patches/{patch.name} does not apply: the hunk at line {line} of {name} is at another line, "
-                              f"and its context is there more than once. {todo}")  # fmt: skip
+                raise Failure(f"patches/{patch.name} does not apply: the hunk at line {line} of {name} is at another "
+                              f"line, and its context is there more than once. {todo}")  # fmt: skip
         return True
     places = [re.findall(r"^@@ -(\d+)", text, re.MULTILINE) for text in (patch.diff, again)]
     moved = [f"the hunk at line {old} belongs at {new}" for old, new in zip(*places, strict=False) if old != new]

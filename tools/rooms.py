@@ -45,7 +45,7 @@ def problems(innobase=INNOBASE, patches=REPO / "patches"):
     for path in sorted(patches.glob("*.patch")):
         text = path.read_text()
         if found := re.search(rf"^\+.*({SLEEPS_ON.pattern})", text, re.MULTILINE):
-            yield f"patches/{path.name} has {found.group(1)}: a waiter can miss that it is woken; use ut::counting_semaphore"
+            yield f"patches/{path.name} has {found.group(1)}: a waiter can miss that it is woken"
         for name, room in includes(text, rooms):
             if name != f"{room}/hook.h" and not name.endswith(".inc"):
                 yield f"patches/{path.name} includes {name}: a patch includes hook.h of a room"

@@ -629,8 +629,8 @@ def check_unchanged(tree, stamp, pristine):
 
 
 def apply_queue(queue, pristine, tree, stamp, may_move):
-    """Write the patched files whose bytes change, and restore the files that no patch touches any more. may_move: as for
-    Queue.apply().
+    """Write the patched files whose bytes change, and restore the files that no patch touches any more. may_move: as
+    for Queue.apply().
 
     Meanwhile the stamp says so, and an interrupted run is repeated."""
     patched = queue.apply(pristine, may_move)

@@ -125,7 +125,8 @@ class ExtendSync(HeldSyncs):
         query = "SELECT id FROM performance_schema.processlist WHERE info LIKE 'ALTER TABLESPACE%'"
         wait_until(lambda: self.scratch.sql(query))
         time.sleep(1)
-        self.scratch.sql("SET lock_wait_timeout = 3; LOCK INSTANCE FOR BACKUP; UNLOCK INSTANCE; CREATE TABLE d.u (id INT)")
+        self.scratch.sql("SET lock_wait_timeout = 3; LOCK INSTANCE FOR BACKUP; UNLOCK INSTANCE;"
+                         "CREATE TABLE d.u (id INT)")  # fmt: skip
         self.scratch.sql(f"KILL QUERY {self.scratch.sql(query)}")
         self.assertEqual(statement.wait(WAIT_SECONDS), 1)
         self.assertTrue(self.hold.exists())
@@ -150,7 +151,8 @@ class ExtendSync(HeldSyncs):
         self.scratch.end(signal.SIGKILL)
         self.scratch.launch(FORK, *self.OPTIONS)
         self.assertNotEqual(self.scratch.process.wait(WAIT_SECONDS), 0)
-        self.assertRegex(self.scratch.log.read_text(), r"The redo log extends the file '.*d/t.ibd' from byte \d+ on, and it has")
+        expected = r"The redo log extends the file '.*d/t.ibd' from byte \d+ on, and it has"
+        self.assertRegex(self.scratch.log.read_text(), expected)
         self.file.rename(self.scratch.path / "moved.ibd")
         self.scratch.start(FORK, *self.OPTIONS)
         self.put_in_place(copies)

@@ -79,8 +79,8 @@ class StatementCost(unittest.TestCase):
             return (many - few) / (2 * UPDATES)
 
     def statements_of(self, file):
-        """The instructions of a thread in statements; 0 if it executed none. Its other work does not count, nor do string
-        functions: their cost depends on the alignment of what they are given, by 0.05 % of an UPDATE."""
+        """The instructions of a thread in statements; 0 if it executed none. Its other work does not count, nor do
+        string functions: their cost depends on the alignment of what they are given, by 0.05 % of an UPDATE."""
         found = re.search(r"^ *([\d,]+) .*:dispatch_command\(", self.functions_of(file, "yes"), re.MULTILINE)
         if not found:
             return 0
@@ -91,7 +91,8 @@ class StatementCost(unittest.TestCase):
     def functions_of(self, file, is_inclusive):
         """callgrind's list of functions, with the instructions of each, and of what it calls if is_inclusive is yes."""
         options = (f"--inclusive={is_inclusive}", "--threshold=100", "--auto=no")
-        return subprocess.run(["callgrind_annotate", *options, str(file)], capture_output=True, text=True, check=True).stdout
+        command = ["callgrind_annotate", *options, str(file)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def carry_out(self, client, script):
         """Have a client execute a script, and wait until it is done."""
