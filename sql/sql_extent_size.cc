@@ -233,6 +233,7 @@ bool Sql_cmd_set_extent_size::look_up(THD *thd, Extent_tablespace *tablespace,
       case Extend_status::GONE:
       case Extend_status::FAILED:
       case Extend_status::SHRUNK:
+      case Extend_status::BUSY:
         break;
     }
     /* No other statement drops or renames it during find(). */
@@ -359,6 +360,9 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
               : Extend_status::GONE;
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begin;
+      if (status == Extend_status::BUSY) {
+        continue;
+      }
       if (status == Extend_status::GONE) {
         return report_gone(space, *size);
       }

@@ -382,6 +382,23 @@ TEST_F(AtomicProbe, FailedExaminationIsReportedAndRepeated) {
   close(file);
 }
 
+/* The layer below could not be examined, and may have smaller sectors. */
+TEST_F(AtomicProbe, PartlyExaminedDeviceHasNoSector) {
+  struct stat status;
+  ASSERT_EQ(stat(m_path.c_str(), &status), 0);
+  queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  queue(m_device, "logical_block_size", "16384");
+  const Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
+  EXPECT_EQ(probe.examine(status.st_dev).sector_bytes, 16384u);
+  fs::create_symlink("slaves",
+                     m_folder / "sys/dev/block" / m_device / "slaves");
+  const auto found = probe.examine(status.st_dev);
+  EXPECT_EQ(found.error, ELOOP);
+  EXPECT_EQ(found.sector_bytes, 0u);
+  EXPECT_FALSE(found.sector_is_trusted);
+  EXPECT_EQ(found.atomic_max_bytes, 65536u);
+}
+
 TEST_F(AtomicProbe, DetectsMountOptionDataJournal) {
   struct stat status;
   ASSERT_EQ(stat(m_path.c_str(), &status), 0);

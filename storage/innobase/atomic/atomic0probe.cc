@@ -195,10 +195,22 @@ Device_capabilities Storage_probe::examine(dev_t device) const {
       number_of(folder_of(device) + "/start", &found.error).value_or(0) * 512;
   found.atomic_max_bytes =
       queue_value(device, "atomic_write_unit_max_bytes", &found.error);
-  const Sector below = sector(device, LAYERS_MAX, &found.error);
-  found.sector_bytes = below.bytes;
-  found.sector_is_trusted = below.is_trusted;
-  found.journals_data = journals_data(device, &found.error);
+  /* The smallest sector of several layers counts, and what was examined in part
+  can seem larger than it is. */
+  int sector_error = 0;
+  const Sector below = sector(device, LAYERS_MAX, &sector_error);
+  if (sector_error == 0) {
+    found.sector_bytes = below.bytes;
+    found.sector_is_trusted = below.is_trusted;
+  }
+  int journal_error = 0;
+  found.journals_data =
+      journals_data(device, &journal_error) && journal_error == 0;
+  for (const int error : {sector_error, journal_error}) {
+    if (found.error == 0) {
+      found.error = error;
+    }
+  }
   return found;
 }
 

@@ -85,12 +85,20 @@ uint64_t reserved_bytes(uint64_t disk_id) {
 
 uint64_t read_bytes() { return srv_stats.data_read; }
 
+/** @param[in,out]  space  a tablespace
+@return whether this thread has its latch now. A session that extends the file
+for itself holds the latch meanwhile, a step does not */
+bool try_latch(fil_space_t *space) {
+  return rw_lock_x_lock_nowait(&space->latch, UT_LOCATION_HERE);
+}
+
 /** Interval at which a pause checks whether it was ended. */
 constexpr std::chrono::milliseconds PAUSE_POLL_INTERVAL{20};
 
 }  // namespace
 
 void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
+  DEBUG_SYNC_C("spw_extended_file");
   const bool is_synced_for_its_size =
       srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC;
   /* A session that extends a file for itself keeps the tablespace's latch until
@@ -238,10 +246,6 @@ Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
 }
 
 bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
-  if (srv_read_only_mode) {
-    return true;
-  }
-  log_free_check();
   for (;;) {
     {
       const Acquired_space acquired{space_id};
@@ -249,10 +253,7 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
       if (space == nullptr) {
         return true;
       }
-      /* A session that extends for itself holds the latch, a step does not. The
-      flag is read without the shard's mutex: the next step waits, too. */
-      if (!space->files.back().is_being_extended &&
-          rw_lock_x_lock_nowait(&space->latch, UT_LOCATION_HERE)) {
+      if (try_latch(space)) {
         rw_lock_x_unlock(&space->latch);
         return true;
       }
@@ -295,7 +296,11 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
     mtr.commit();
     return status;
   };
+  if (!try_latch(space)) {
+    return Extend_status::BUSY;
+  }
   latch();
+  rw_lock_x_unlock(&space->latch);
   if (header_bytes() < *size) {
     return end(Extend_status::SHRUNK);
   }

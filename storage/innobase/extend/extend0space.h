@@ -43,7 +43,10 @@ enum class Extend_status {
   reason, mostly a full disk or a quota. */
   FAILED,
   /** The file has shrunk: another one was imported in its place. */
-  SHRUNK
+  SHRUNK,
+  /** Another thread has the tablespace's latch: it may be extending the file
+  for itself. Nothing was done. */
+  BUSY
 };
 
 /** A file system. Sizes are in bytes. */
@@ -124,24 +127,24 @@ struct Extend_space {
 necessary. The caller holds no latch.
 @param[in]   space_id  its ID
 @param[out]  space     the tablespace, with DONE
-@return any status except FAILED and SHRUNK */
+@return any status except FAILED, SHRUNK and BUSY */
 [[nodiscard]] Extend_status read_tablespace(uint32_t space_id,
                                             Extend_space *space);
 
-/** Wait until the redo log has space and no other thread extends a tablespace:
-what a step would wait for otherwise, with locks that backups and DDL wait for.
-The caller holds neither latches nor locks.
+/** Wait until no session extends a tablespace for itself. The caller holds
+neither latches nor locks: backups and DDL would wait for these.
 @param[in]  space_id  ID of the tablespace
-@param[in]  stop      whether to give up
-@return false if another thread extends it, and stop() was true */
+@param[in]  stop      whether to give up, called every 20 ms
+@return false if a session extends it, and stop() was true */
 [[nodiscard]] bool extend_wait(uint32_t space_id,
                                const std::function<bool()> &stop);
 
 /** Extend a tablespace by one step. No latch is held while the file grows:
 sessions can insert, change and read rows, and only a session that itself needs
-the file to grow waits. A file below an extent grows under its latch. A crash
-can leave a file that is larger than its header says; the next extension uses
-that space.
+the file to grow waits. Begins only if the latch is free; at its end the step
+waits for a session that extends the file for itself then. A file below an
+extent grows under its latch. A crash can leave a file that is larger than its
+header says; the next extension uses that space.
 
 The caller holds no latch, but the locks of Extent_step_locks: InnoDB's rename
 holds latches while it waits until the file is idle, and no other file may
@@ -153,7 +156,7 @@ replace this one during the step.
 header: bytes; unchanged with GONE. With SHRUNK the header had less before the
 step, and the step was not made: a step adds at most the difference of target
 and size.
-@return DONE, GONE, FAILED or SHRUNK */
+@return DONE, GONE, FAILED, SHRUNK or BUSY */
 [[nodiscard]] Extend_status extend_step(Extender extender, uint32_t space_id,
                                         uint64_t target, uint64_t *size);
 

@@ -334,7 +334,8 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
   uint64_t size = file->size;
   const Extend_status status =
       extend_step(Extender::AHEAD, space_id, next, &size);
-  if (status == Extend_status::GONE || status == Extend_status::SHRUNK) {
+  if (status == Extend_status::GONE || status == Extend_status::SHRUNK ||
+      status == Extend_status::BUSY) {
     return false;
   }
   if (status == Extend_status::FAILED) {

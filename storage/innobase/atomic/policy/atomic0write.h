@@ -247,16 +247,13 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
     reason = Atomic_reason::COPIES_ARE_SLOW;
   }
 
-  /* Of a device that was examined in part, the sector can seem larger than it
-  is: the smallest of several counts. */
-  const bool is_examined = storage.error == 0;
-  if (is_examined && input.page_bytes <= storage.file_system_bytes) {
+  if (input.page_bytes <= storage.file_system_bytes) {
     if (input.accept_unverified) {
       return {Atomic_method::FILE_SYSTEM, false, Atomic_reason::ATOMIC};
     }
     reason = Atomic_reason::FILE_SYSTEM_NOT_ALLOWED;
   }
-  if (is_examined && storage.is_direct && storage.direct_is_confirmed &&
+  if (storage.is_direct && storage.direct_is_confirmed &&
       input.page_bytes <= storage.sector_bytes) {
     if (storage.sector_is_trusted || input.accept_unverified) {
       return {Atomic_method::SECTOR, false, Atomic_reason::ATOMIC};
