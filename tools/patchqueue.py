@@ -36,6 +36,8 @@ EXPORTED = ".git/spillway-exported"
 UNDER_WAY = ("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
 # Full names: a tag can have the same name as a branch.
 QUEUE, BASE = "refs/heads/queue", "refs/tags/base"
+# The header of a hunk, with its line in the old file.
+HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? .*\n", re.MULTILINE)
 NAME = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9_.+-]+\.patch")
 # Headers that declare what patches call: of InnoDB, and of the SQL layer.
 HOOKS = (
@@ -241,9 +243,6 @@ def copy_files(tree, folder, names):
         shutil.copyfile(tree / name, folder / name)
 
 
-HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? .*\n", re.MULTILINE)
-
-
 def ambiguous_hunk(diff, text):
     """The line of a hunk of diff whose old lines are not exactly once in text, or None."""
     hunks = HUNK.split(diff)[1:]
@@ -276,7 +275,7 @@ def commit_one(folder, patch, may_move=False):
                 raise Failure(f"patches/{patch.name} does not apply: the hunk at line {line} of {name} is at another "
                               f"line, and its context is there more than once. {todo}")  # fmt: skip
         return True
-    places = [re.findall(r"^@@ -(\d+)", text, re.MULTILINE) for text in (patch.diff, again)]
+    places = [HUNK.findall(text) for text in (patch.diff, again)]
     moved = [f"the hunk at line {old} belongs at {new}" for old, new in zip(*places, strict=False) if old != new]
     raise Failure(
         f"patches/{patch.name} is not what exporting it again gives: "

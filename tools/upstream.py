@@ -578,7 +578,7 @@ def link_tests(tree):
 def fork_tree(base):
     """Make build/fork/source the base plus the patch queue plus our tests."""
     queue = patchqueue.Queue.load()
-    # Where a neighbour has added lines, the pinned base would be another one.
+    # The pinned base is known line by line. A neighbour's tree can have more lines above a hunk.
     may_move = not base.is_pinned
     pristine = stock_tree(base, lambda fresh: queue.apply(fresh, may_move))
     tree = Tree("fork")
