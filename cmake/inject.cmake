@@ -11,6 +11,7 @@ set(BISON_NO_LINE_OPT "--file-prefix-map=${CMAKE_BINARY_DIR}/= --file-prefix-map
 spw_include_last("${CMAKE_CURRENT_LIST_DIR}/precompile.cmake")
 if(SPILLWAY_REPOSITORY)
   spw_include_last("${CMAKE_CURRENT_LIST_DIR}/sources.cmake")
+  spw_include_last("${CMAKE_CURRENT_LIST_DIR}/base.cmake")
   spw_include_last("${CMAKE_CURRENT_LIST_DIR}/install.cmake")
   spw_include_last("${CMAKE_CURRENT_LIST_DIR}/version.cmake")
 endif()

@@ -95,6 +95,18 @@ lsn_t redo_end() {
   return end;
 }
 
+/** Calls fil_io(). In Percona Server it has two more parameters: the
+transaction that reads, and whether the read may be submitted later with others.
+*/
+template <typename... Arguments>
+dberr_t fil_io_of_base(const Arguments &...arguments) {
+  if constexpr (requires { fil_io(arguments...); }) {
+    return fil_io(arguments...);
+  } else {
+    return fil_io(arguments..., nullptr, false);
+  }
+}
+
 /** @param[in]  page_id  a page of the system tablespace, whose files are known
 @return whether the page is corrupt in its file or cannot be read */
 bool is_corrupt(const page_id_t &page_id) {
@@ -107,8 +119,8 @@ bool is_corrupt(const page_id_t &page_id) {
 
   IORequest request{IORequest::READ};
   request.dblwr();
-  const dberr_t error =
-      fil_io(request, true, page_id, univ_page_size, 0, n_bytes, page, nullptr);
+  const dberr_t error = fil_io_of_base(request, true, page_id, univ_page_size,
+                                       0, n_bytes, page, nullptr);
   const bool is_corrupt =
       error != DB_SUCCESS || buf_page_is_zeroes(page, univ_page_size) ||
       BlockReporter(false, page, univ_page_size,

@@ -13,7 +13,10 @@ Spillway's status variables, Innodb_*. */
 
 #include "univ.i"
 
+#include <algorithm>
 #include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "aio/aio0array.h"
 #include "atomic/atomic0file.h"
@@ -128,10 +131,20 @@ static Status_values s_values;
       SPW_STATUS(name "_time_us",                                            \
                  extended[size_t(Extender::extender)].time_us)
 
+/** Variables that the base has itself (cmake/base.cmake). */
+static constexpr std::string_view BASE_NAMES[] = {SPW_BASE_STATUS_NAMES ""};
+
 /** The variables. The server prefixes each name with "Innodb_". */
-static SHOW_VAR s_variables[] = {
+static std::vector<SHOW_VAR> s_variables = [] {
+  std::vector<SHOW_VAR> variables{
 #include "report/report0status.inc"
-    {nullptr, nullptr, SHOW_LONG, SHOW_SCOPE_GLOBAL}};
+  };
+  std::erase_if(variables, [](const SHOW_VAR &variable) {
+    return std::ranges::find(BASE_NAMES, variable.name) != std::end(BASE_NAMES);
+  });
+  variables.push_back({nullptr, nullptr, SHOW_LONG, SHOW_SCOPE_GLOBAL});
+  return variables;
+}();
 
 static Stall_values stall_values(Stall kind) {
   const Stall_summary summary = stall_summary(kind);
@@ -178,7 +191,7 @@ int show_status_variables(THD *, SHOW_VAR *var, char *) {
   }
 
   var->type = SHOW_ARRAY;
-  var->value = reinterpret_cast<char *>(&s_variables);
+  var->value = reinterpret_cast<char *>(s_variables.data());
   var->scope = SHOW_SCOPE_GLOBAL;
   return 0;
 }
