@@ -144,8 +144,9 @@ const char *extend_sync_warning() {
                " innodb_extend_and_initialize = OFF a power cut can lose"
                " committed rows: a page that is written to preallocated space"
                " is durable only after a sync of its file, and the file is not"
-               " synced. Set innodb_extend_and_initialize = ON, or"
-               " innodb_flush_method = O_DIRECT."
+               " synced. Set innodb_flush_method = O_DIRECT."
+               " innodb_extend_and_initialize = ON protects only space that is"
+               " added from now on."
              : nullptr;
 }
 
