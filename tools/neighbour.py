@@ -24,7 +24,8 @@ HA_INNODB, OS0FILE, BUF0LRU, SRV0START, FIL0FIL, FIL0FIL_H = (
 STATUS_NAMES = ("buffer_pool_pages_LRU_flushed", "checkpoint_age", "checkpoint_max_age", "lsn_current", "lsn_flushed",
                 "lsn_last_checkpoint")  # fmt: skip
 STATUS_VARIABLES = "".join(
-    f'    {{"{name}", (char *)&export_vars.innodb_data_reads, SHOW_LONG, SHOW_SCOPE_GLOBAL}},\n' for name in STATUS_NAMES
+    f'    {{"{name}", (char *)&export_vars.innodb_data_reads, SHOW_LONG, SHOW_SCOPE_GLOBAL}},\n'
+    for name in STATUS_NAMES
 )
 # Each edit: the file, a line that is in it once, and the lines that stand above and below it in the neighbour's tree.
 EDITS = [

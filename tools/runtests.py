@@ -312,6 +312,10 @@ def check_patches():
     run_logged("check-patches", TOOLS / "patchqueue.py", "check")
 
 
+def check_neighbour():
+    run_logged("check-neighbour", TOOLS / "neighbour.py", "check")
+
+
 # Those that must never lose a page, and ext4-without, which has to.
 CUT = ("ext4-doublewrite", "xfs-doublewrite", "ext4-without", "xfs-rwf", "directfs-ioctl", "directfs-auto",
        "directfs-doublewrite", "ext4-journal-4k", "xfs-all-direct-encrypted", "xfs-sector-16k")  # fmt: skip
@@ -455,6 +459,7 @@ ALL = [
     *CHECK,
     ("build: fork", build("release")),
     ("patches export to themselves", single(check_patches)),
+    ("patches apply to a neighbour's tree", single(check_neighbour)),
     ("build: stock", build("stock")),
     ("AIO arrays of every shape", single(check_aio_arrays)),
     *mtr_parts("release", long=False),
