@@ -16,6 +16,7 @@ Free Software Foundation. See the file LICENSE.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -329,34 +330,59 @@ TEST_F(AtomicProbe, TrustedDrivers) {
   EXPECT_FALSE(detect().sector_is_trusted);
 }
 
-TEST_F(AtomicProbe, DeviceIsCachedWhileAFileIsOpen) {
+TEST_F(AtomicProbe, WithoutMountIdDeviceIsCachedWhileAFileIsOpen) {
   named(m_device, "nvme/nvme0/nvme0n1");
   queue(m_device, "atomic_write_unit_max_bytes", "65536");
-  Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
+  Storage_probe probe{m_folder / "sys", m_folder / "mountinfo", false};
   const int file = open(m_path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
-  struct stat status;
-  ASSERT_EQ(fstat(file, &status), 0);
   const auto bytes = [&](bool stays_open = false) {
     return probe.detect(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
-  EXPECT_FALSE(probe.is_cached(status.st_dev));
+  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
   EXPECT_EQ(bytes(true), 65536u);
   EXPECT_EQ(bytes(true), 65536u);
   /* The cached data stays valid, although sysfs changes. */
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   probe.closes(file);
-  EXPECT_TRUE(probe.is_cached(status.st_dev));
+  EXPECT_TRUE(probe.is_cached(m_path.c_str()));
   EXPECT_EQ(bytes(), 65536u);
   probe.closes(file);
-  EXPECT_FALSE(probe.is_cached(status.st_dev));
+  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
   EXPECT_EQ(bytes(), 0u);
   /* closes() for an open that was not counted drops nothing. */
   probe.closes(file);
-  EXPECT_TRUE(probe.is_cached(status.st_dev));
+  EXPECT_TRUE(probe.is_cached(m_path.c_str()));
   EXPECT_EQ(bytes(true), 0u);
   probe.closes(file);
-  EXPECT_FALSE(probe.is_cached(status.st_dev));
+  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
+  close(file);
+}
+
+/* While its mount is the same, a device stays known with all files closed:
+InnoDB opens a file again under a mutex that other files need. */
+TEST_F(AtomicProbe, DeviceIsCachedForItsMount) {
+  unsigned char buffer[256]{};
+  ASSERT_EQ(syscall(SYS_statx, AT_FDCWD, m_path.c_str(), 0, 0x4000, buffer), 0);
+  if ((buffer[1] & 0x40) == 0) {
+    GTEST_SKIP() << "the kernel reports no unique mount ID";
+  }
+  named(m_device, "nvme/nvme0/nvme0n1");
+  queue(m_device, "atomic_write_unit_max_bytes", "65536");
+  Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
+  const int file = open(m_path.c_str(), O_RDWR);
+  ASSERT_GE(file, 0);
+  const auto bytes = [&] {
+    return probe.detect(file, m_path, PAGE_BYTES, true).device_max_bytes;
+  };
+  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
+  EXPECT_EQ(bytes(), 65536u);
+  queue(m_device, "atomic_write_unit_max_bytes", "0");
+  probe.closes(file);
+  EXPECT_TRUE(probe.is_cached(m_path.c_str()));
+  EXPECT_EQ(bytes(), 65536u);
+  /* Another mount. */
+  EXPECT_FALSE(probe.is_cached("/proc/version"));
   close(file);
 }
 

@@ -390,8 +390,7 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
   if (setting() == Atomic_writes::AUTO) {
     /* Examine the device now, while no mutex is held; atomic_file_opened()
     decides. */
-    struct stat status;
-    if (stat(path, &status) == 0 && !s_probe.is_cached(status.st_dev)) {
+    if (!s_probe.is_cached(path)) {
       if (const int file = open(path, O_RDWR | O_CLOEXEC); file >= 0) {
         static_cast<void>(s_probe.detect(file, path, page_bytes));
         close(file);

@@ -51,15 +51,18 @@ constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
 /** Max depth of stacked devices. */
 constexpr int LAYERS_MAX = 8;
 
-/** How long the data of a device without open files stays valid: from its
-examination, for which InnoDB holds no mutex, until InnoDB opens the file. */
+/** How long the data of a device without open files and without a mount ID
+stays valid: from its examination, for which InnoDB holds no mutex, until InnoDB
+opens the file. */
 constexpr std::chrono::seconds EXAMINATION_TTL{1};
 
 /** linux/stat.h: the request bits, and the offsets in struct statx. */
 constexpr unsigned STATX_ATOMIC = 0x10000;
 constexpr unsigned STATX_DIRECT = 0x2000;
+constexpr unsigned STATX_UNIQUE_MOUNT_ID = 0x4000;
 constexpr size_t STATX_BYTES = 256;
 constexpr size_t STATX_MASK = 0;
+constexpr size_t STATX_MOUNT_ID = 0x90;
 constexpr size_t STATX_DIRECT_MEM_ALIGN = 0x98;
 constexpr size_t STATX_UNIT_MIN = 0xa8;
 constexpr size_t STATX_UNIT_MAX = 0xac;
@@ -91,8 +94,8 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
                                            uint32_t page_bytes,
                                            bool stays_open) {
   Storage_capabilities found{};
-  struct stat status;
-  if (fstat(file, &status) != 0) {
+  const std::optional<Mount> mount = mount_of(file, "");
+  if (!mount) {
     found.error = errno;
     return found;
   }
@@ -118,7 +121,7 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
   found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
 
   std::unique_lock lock{m_mutex};
-  const Device *cached_device = cached(status.st_dev);
+  const Device *cached_device = cached(*mount);
   const bool is_examined = cached_device != nullptr;
   Device_capabilities device =
       is_examined ? cached_device->capabilities : Device_capabilities{};
@@ -127,14 +130,14 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
   lock.unlock();
 
   if (!is_examined) {
-    device = examine(status.st_dev);
+    device = examine(mount->device);
   }
   if (units_hold_page(found, page_bytes)) {
     found.rwf_error = is_tried ? 0 : try_rwf(path, page_bytes);
   }
 
   lock.lock();
-  const auto [place, is_new] = m_devices.try_emplace(status.st_dev);
+  const auto [place, is_new] = m_devices.try_emplace(*mount);
   Device &entry = place->second;
   if (!is_examined || is_new) {
     entry.capabilities = device;
@@ -161,28 +164,44 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
   return found;
 }
 
-Storage_probe::Device *Storage_probe::cached(dev_t device) {
-  const auto found = m_devices.find(device);
+std::optional<Mount> Storage_probe::mount_of(int file, const char *path) const {
+  struct stat status;
+  if (fstatat(file, path, &status, AT_EMPTY_PATH) != 0) {
+    return {};
+  }
+  Mount mount{.device = status.st_dev, .id = 0};
+  alignas(8) unsigned char buffer[STATX_BYTES]{};
+  if (m_has_mount_ids &&
+      syscall(SYS_statx, file, path, AT_EMPTY_PATH, STATX_UNIQUE_MOUNT_ID,
+              buffer) == 0 &&
+      (number_at(buffer, STATX_MASK) & STATX_UNIQUE_MOUNT_ID) != 0) {
+    memcpy(&mount.id, buffer + STATX_MOUNT_ID, sizeof(mount.id));
+  }
+  return mount;
+}
+
+Storage_probe::Device *Storage_probe::cached(const Mount &mount) {
+  const auto found = m_devices.find(mount);
   return found != m_devices.end() && found->second.capabilities.error == 0 &&
-                 (found->second.n_open_files != 0 ||
+                 (mount.id != 0 || found->second.n_open_files != 0 ||
                   std::chrono::steady_clock::now() <
                       found->second.examined_at + EXAMINATION_TTL)
              ? &found->second
              : nullptr;
 }
 
-bool Storage_probe::is_cached(dev_t device) {
+bool Storage_probe::is_cached(const char *path) {
+  const std::optional<Mount> mount = mount_of(AT_FDCWD, path);
   const std::lock_guard lock{m_mutex};
-  return cached(device) != nullptr;
+  return !mount || cached(*mount) != nullptr;
 }
 
 void Storage_probe::closes(int file) {
-  struct stat status;
-  if (fstat(file, &status) == 0) {
+  if (const std::optional<Mount> mount = mount_of(file, "")) {
     const std::lock_guard lock{m_mutex};
-    const auto found = m_devices.find(status.st_dev);
+    const auto found = m_devices.find(*mount);
     if (found != m_devices.end() && found->second.n_open_files != 0 &&
-        --found->second.n_open_files == 0) {
+        --found->second.n_open_files == 0 && mount->id == 0) {
       m_devices.erase(found);
     }
   }

@@ -17,6 +17,7 @@ Detection of the atomic write methods that a file's storage supports. */
 #include <sys/types.h>
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -53,16 +54,33 @@ struct Device_capabilities {
   int error;
 };
 
+/** A mount of a file system on a device. */
+struct Mount {
+  dev_t device;
+
+  /** statx(2): STATX_MNT_ID_UNIQUE. The kernel never uses one twice, so that
+  the file system is the same while its ID is. 0 if the kernel (before
+  Linux 6.8) reports none. */
+  uint64_t id;
+
+  auto operator<=>(const Mount &) const = default;
+};
+
 /** Detects which methods the storage of a file supports. The data of a device
-from sysfs and the mount list is read once, and cached while one of the device's
-files is open. Thread-safe; no mutex is held while files are read. */
+from sysfs and the mount list is read once for each mount, and cached. Where the
+kernel reports no mount ID, it is cached while one of the device's files is
+open. Thread-safe; no mutex is held while files are read. */
 class Storage_probe {
  public:
   /** @param[in]  sysfs      mount point of sysfs
-  @param[in]  mountinfo  the kernel's mount list (proc(5)) */
+  @param[in]  mountinfo  the kernel's mount list (proc(5))
+  @param[in]  has_mount_ids  false: as where the kernel reports no mount ID */
   explicit Storage_probe(std::string sysfs = "/sys",
-                         std::string mountinfo = "/proc/self/mountinfo")
-      : m_sysfs(std::move(sysfs)), m_mountinfo(std::move(mountinfo)) {}
+                         std::string mountinfo = "/proc/self/mountinfo",
+                         bool has_mount_ids = true)
+      : m_sysfs(std::move(sysfs)),
+        m_mountinfo(std::move(mountinfo)),
+        m_has_mount_ids(has_mount_ids) {}
 
   /** Detect what a file's storage supports, and switch on directFS's atomic
   writes for the file. If the kernel reports RWF_ATOMIC for a page, a page is
@@ -77,13 +95,14 @@ class Storage_probe {
                                             uint32_t page_bytes,
                                             bool stays_open = false);
 
-  /** @param[in]  device  the device of a file
-  @return whether its data is cached, so that detect() does not examine it */
-  [[nodiscard]] bool is_cached(dev_t device);
+  /** @param[in]  path  the path of a file
+  @return whether the data of its device is cached, so that detect() does not
+  examine it; true also if there is no such file */
+  [[nodiscard]] bool is_cached(const char *path);
 
-  /** A file that stayed open is about to be closed. With the last file of a
-  device its data is dropped: the device may be a different one when a file is
-  opened again.
+  /** A file that stayed open is about to be closed. Without a mount ID the data
+  of a device is dropped with its last file: the device may be a different one
+  when a file is opened again.
   @param[in]  file  the file */
   void closes(int file);
 
@@ -161,18 +180,24 @@ class Storage_probe {
   [[nodiscard]] static int try_rwf(const std::string &path,
                                    uint32_t page_bytes);
 
+  /** @param[in]  file   an open file, or AT_FDCWD
+  @param[in]  path   "" for the file, or a path
+  @return its mount; none if there is no such file (errno) */
+  [[nodiscard]] std::optional<Mount> mount_of(int file, const char *path) const;
+
   /** The caller holds m_mutex.
-  @return the cached data of a device that was examined without an error, if one
-  of its files is open or it was examined within EXAMINATION_TTL; else nullptr
-*/
-  [[nodiscard]] Device *cached(dev_t device);
+  @return the cached data of a device that was examined without an error, if its
+  mount has an ID, or one of its files is open, or it was examined within
+  EXAMINATION_TTL; else nullptr */
+  [[nodiscard]] Device *cached(const Mount &mount);
 
   const std::string m_sysfs;
   const std::string m_mountinfo;
+  const bool m_has_mount_ids;
 
   /** Leaf mutex: no other mutex is acquired under it. */
   std::mutex m_mutex;
-  std::map<dev_t, Device> m_devices;
+  std::map<Mount, Device> m_devices;
 };
 
 }  // namespace spw
