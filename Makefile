@@ -56,8 +56,8 @@ guest-tests: PACKAGES = build debootstrap
 guest-tests: as-root server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU; needs root; not in CI
 	@tests/guest/guest.py
 
-upstream-tests: server ## the long list: upstream's suites innodb, sys_vars and main
-	@tools/mtr.py --suite=innodb,sys_vars,main
+upstream-tests: server stock ## upstream's suites of InnoDB, sys_vars and main, and what differs from stock: hours
+	@tools/upstream_tests.py
 
 bench: PLAN = bench/plans/quick.toml
 bench: packages ## run a plan of benchmarks, 10 minutes, or PLAN=bench/plans/...; BENCH_OPTIONS= are run.py's
