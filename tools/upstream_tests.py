@@ -3,8 +3,8 @@
 
     upstream_tests.py [--flavor release|debug] [--results FILE] [ARGUMENT...]
 
-ARGUMENTs go to mysql-test-run, as for mtr.py: --suite=innodb, or names of tests. What fails on the fork runs again there
-and on stock, and so do the skipped tests on stock. --results appends the outcome to a file. Differences that are known,
+ARGUMENTs go to mysql-test-run, as for mtr.py: --suite=innodb, or names of tests. What fails on the fork runs again
+there and on stock; what is skipped runs on stock. --results appends the outcome to a file. Differences that are known,
 with the reason, are in mysql-test/upstream-differences.list. The last line is
 'upstream: N passed, N failed on both, N differ, N unsteady, N skipped'; the status is 1 if a difference is not known.
 """

@@ -44,7 +44,8 @@ class Differences(unittest.TestCase):
                                  "upstream: 1 passed, 0 failed on both, 1 differ, 0 unsteady, 1 skipped"])  # fmt: skip
 
     def test_list(self):
-        self.assertEqual(upstream_tests.known_differences("# a list\n\nm.a  one more table # yes\n"), {"m.a": "one more table"})
+        text = "# a list\n\nm.a  one more table # yes\n"
+        self.assertEqual(upstream_tests.known_differences(text), {"m.a": "one more table"})
         with self.assertRaisesRegex(Failure, "no reason for m.b"):
             upstream_tests.known_differences("m.b\n")
 
