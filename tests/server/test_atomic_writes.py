@@ -561,7 +561,7 @@ class AtomicWrites(Servers):
 
     def test_closed_files(self):
         """The server knows a file's method only while the file is open. Pages of files that are closed, or not open
-        yet, are still written atomically. With ON they never use the doublewrite buffer; with AUTO they may."""
+        yet, are still written atomically, also if the doublewrite buffer has copies of them."""
         cases = ((ON, "xfs-reflink", "rwf_copy", ("OFF", "DETECT_ONLY", "ON")),
                  (AUTO, filesystem.DIRECTFS, "ioctl", ("OFF", "ON")))  # fmt: skip
         faults = {"LD_PRELOAD": str(self.faults()), "AIO_FAULT_PLAIN": "1"}
@@ -646,11 +646,16 @@ class AtomicWrites(Servers):
             self.assertEqual(other.read_bytes(), b"x" * 4096)
 
     def test_no_marker_file(self):
-        """The marker file cannot be written: pages keep their doublewrite copies, also with ON."""
+        """The marker file cannot be written: pages keep their doublewrite copies, also with ON, and also those of a
+        file that RENAME TABLE closes."""
         scratch = self.server(self.mount("xfs-reflink"))
         (scratch.data / MARKER / "in the way").mkdir(parents=True)
-        scratch.start(FORK, ON)
-        scratch.sql(FILL)
+        scratch.start(FORK, ON, "--innodb-idle-flush-pct=0", "--innodb-max-dirty-pages-pct=99",
+                      "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-adaptive-flushing=OFF")  # fmt: skip
+        scratch.sql(FILL + "UPDATE d.t SET a = UUID(); RENAME TABLE d.t TO d.r")
+        scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        wait_until(lambda: self.status(scratch)["buffer_pool_pages_dirty"] == 0)
+        scratch.sql("RENAME TABLE d.r TO d.t; UPDATE d.t SET a = UUID()")
         self.flush(scratch, "t")
         status = self.status(scratch)
         self.assertGreater(status["dblwr_pages_written"], 0)

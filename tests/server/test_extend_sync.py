@@ -44,11 +44,14 @@ class HeldSyncs(unittest.TestCase):
         self.hold = self.scratch.path / "hold"
         self.kill = self.scratch.path / "kill"
         self.scratch.initialise(FORK)
+        self.start()
+        self.addCleanup(self.release)
+        self.file = self.scratch.data / "d/t.ibd"
+
+    def start(self):
         self.scratch.start(FORK, *self.OPTIONS, environment={
             "LD_PRELOAD": str(self.library), "SYNC_FILE": self.SYNC_FILE, "SYNC_LOG": str(self.syncs),
             "SYNC_HOLD": str(self.hold), "SYNC_KILL": str(self.kill)})  # fmt: skip
-        self.addCleanup(self.release)
-        self.file = self.scratch.data / "d/t.ibd"
 
     def release(self):
         self.hold.unlink(missing_ok=True)
@@ -135,6 +138,39 @@ class ExtendSync(HeldSyncs):
         self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
         wait_until(self.is_flushed)
         self.scratch.sql(f"SET GLOBAL innodb_max_dirty_pages_pct = 90; ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}")
+
+    def kill_in_a_step(self):
+        """Kill the server when a step has extended the file, and has not synced it. No page of the file is dirty, and
+        no checkpoint comes after the step. Returns the sizes before and after the step."""
+        self.scratch.sql(SETUP.format(0) + INSERT.format(1000) + "CREATE TABLE d.other LIKE d.t;")
+        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        wait_until(self.is_flushed)
+        self.scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90; SET GLOBAL innodb_adaptive_flushing = OFF;"
+                         "SET GLOBAL innodb_idle_flush_pct = 0; INSERT INTO d.other VALUES (1, 'a')")  # fmt: skip
+        before = self.file.stat().st_size
+        self.hold_step_that_ends_at(before + MIB, before + 64 * MIB)
+        # The step's redo record is durable.
+        self.scratch.sql("INSERT INTO d.other VALUES (2, 'a')")
+        self.scratch.end(signal.SIGKILL)
+        self.release()
+        self.syncs.write_text("")
+        return before, self.file.stat().st_size
+
+    def test_killed_in_a_step(self):
+        """The space that a step has added before the server died is synced before a session can use it."""
+        before, size = self.kill_in_a_step()
+        self.assertGreater(size, before)
+        self.start()
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1000)
+        self.assertGreaterEqual(self.synced(), size)
+
+    def test_power_cut_in_a_step(self):
+        """The space that recovery adds, because a power cut took it, is synced."""
+        before, size = self.kill_in_a_step()
+        os.truncate(self.file, before)
+        self.start()
+        self.assertGreaterEqual(self.file.stat().st_size, size)
+        self.assertGreaterEqual(self.synced(), size)
 
     def test_file_copied_before_a_crash(self):
         """A file that was copied into place, and a server that died before IMPORT: the start says what to do."""

@@ -20,10 +20,12 @@ Free Software Foundation. See the file LICENSE.
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace spw {
 namespace {
@@ -339,29 +341,30 @@ TEST_F(AtomicProbe, WithoutMountIdDeviceIsCachedWhileAFileIsOpen) {
   const auto bytes = [&](bool stays_open = false) {
     return probe.detect(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
-  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
   EXPECT_EQ(bytes(true), 65536u);
   EXPECT_EQ(bytes(true), 65536u);
   /* The cached data stays valid, although sysfs changes. */
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   probe.closes(file);
-  EXPECT_TRUE(probe.is_cached(m_path.c_str()));
+  EXPECT_TRUE(probe.is_fresh(m_path.c_str()));
   EXPECT_EQ(bytes(), 65536u);
   probe.closes(file);
-  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
   EXPECT_EQ(bytes(), 0u);
   /* closes() for an open that was not counted drops nothing. */
   probe.closes(file);
-  EXPECT_TRUE(probe.is_cached(m_path.c_str()));
+  EXPECT_TRUE(probe.is_fresh(m_path.c_str()));
   EXPECT_EQ(bytes(true), 0u);
   probe.closes(file);
-  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
   close(file);
 }
 
-/* While its mount is the same, a device stays known with all files closed:
-InnoDB opens a file again under a mutex that other files need. */
-TEST_F(AtomicProbe, DeviceIsCachedForItsMount) {
+/* While its mount is the same, what is known of a device holds for a file that
+InnoDB opens again: other files wait meanwhile. Where no mutex is held, the
+device is examined again. */
+TEST_F(AtomicProbe, DeviceIsKnownForItsMount) {
   unsigned char buffer[256]{};
   ASSERT_EQ(syscall(SYS_statx, AT_FDCWD, m_path.c_str(), 0, 0x4000, buffer), 0);
   if ((buffer[1] & 0x40) == 0) {
@@ -372,17 +375,23 @@ TEST_F(AtomicProbe, DeviceIsCachedForItsMount) {
   Storage_probe probe{m_folder / "sys", m_folder / "mountinfo"};
   const int file = open(m_path.c_str(), O_RDWR);
   ASSERT_GE(file, 0);
-  const auto bytes = [&] {
-    return probe.detect(file, m_path, PAGE_BYTES, true).device_max_bytes;
+  const auto bytes = [&](bool stays_open) {
+    return probe.detect(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
-  EXPECT_FALSE(probe.is_cached(m_path.c_str()));
-  EXPECT_EQ(bytes(), 65536u);
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_EQ(bytes(true), 65536u);
+  EXPECT_TRUE(probe.is_fresh(m_path.c_str()));
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   probe.closes(file);
-  EXPECT_TRUE(probe.is_cached(m_path.c_str()));
-  EXPECT_EQ(bytes(), 65536u);
+  /* EXAMINATION_TTL */
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_EQ(bytes(true), 65536u);
+  probe.closes(file);
+  EXPECT_EQ(bytes(false), 0u);
+  EXPECT_EQ(bytes(true), 0u);
   /* Another mount. */
-  EXPECT_FALSE(probe.is_cached("/proc/version"));
+  EXPECT_FALSE(probe.is_fresh("/proc/version"));
   close(file);
 }
 

@@ -19,10 +19,9 @@ stores the decision in the write request. Fil_shard::do_io(), where the file is
 open and pinned, stores the method in the request (Atomic_write_scope); the
 functions that submit the request to the kernel act on it.
 
-With AUTO a page of a closed file has a doublewrite copy. It is written
-atomically as well, because innodb_doublewrite may keep no copies. With ON such
-a page has no copy: the write opens the file, and the server stops if the file
-has no method then. */
+A page of a closed file has a doublewrite copy. It is written atomically as
+well, because innodb_doublewrite may keep no copies. With ON, and where no
+copies are kept, the server stops if the file has no method then. */
 
 #include "atomic/atomic0file.h"
 
@@ -390,7 +389,7 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
   if (setting() == Atomic_writes::AUTO) {
     /* Examine the device now, while no mutex is held; atomic_file_opened()
     decides. */
-    if (!s_probe.is_cached(path)) {
+    if (!s_probe.is_fresh(path)) {
       if (const int file = open(path, O_RDWR | O_CLOEXEC); file >= 0) {
         static_cast<void>(s_probe.detect(file, path, page_bytes));
         close(file);
@@ -484,9 +483,8 @@ bool atomic_bypasses_doublewrite(const buf_page_t *page) {
   page_no_t page_no = page->page_no();
   const fil_node_t *const file = space->get_file_node(&page_no);
   const Atomic_method method = load(file->spw_method);
-  const bool is_open = load(file->spw_reason) != Atomic_reason::OFF;
   const auto bypasses = [&](bool is_page_compressed) {
-    return may_bypass_doublewrite(setting(), method, is_open, has_copies(),
+    return may_bypass_doublewrite(setting(), method, has_copies(),
                                   is_page_compressed);
   };
   const bool is_page_compressed = space->is_compressed();

@@ -51,8 +51,8 @@ constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
 /** Max depth of stacked devices. */
 constexpr int LAYERS_MAX = 8;
 
-/** How long the data of a device without open files and without a mount ID
-stays valid: from its examination, for which InnoDB holds no mutex, until InnoDB
+/** How long the data of a device without open files stays valid: from its
+examination, for which InnoDB holds no mutex, until InnoDB
 opens the file. */
 constexpr std::chrono::seconds EXAMINATION_TTL{1};
 
@@ -121,7 +121,7 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
   found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
 
   std::unique_lock lock{m_mutex};
-  const Device *cached_device = cached(*mount);
+  const Device *cached_device = cached(*mount, stays_open);
   const bool is_examined = cached_device != nullptr;
   Device_capabilities device =
       is_examined ? cached_device->capabilities : Device_capabilities{};
@@ -180,20 +180,24 @@ std::optional<Mount> Storage_probe::mount_of(int file, const char *path) const {
   return mount;
 }
 
-Storage_probe::Device *Storage_probe::cached(const Mount &mount) {
+Storage_probe::Device *Storage_probe::cached(const Mount &mount,
+                                             bool stays_open) {
   const auto found = m_devices.find(mount);
-  return found != m_devices.end() && found->second.capabilities.error == 0 &&
-                 (mount.id != 0 || found->second.n_open_files != 0 ||
-                  std::chrono::steady_clock::now() <
-                      found->second.examined_at + EXAMINATION_TTL)
+  if (found == m_devices.end() || found->second.capabilities.error != 0) {
+    return nullptr;
+  }
+  const Device &device = found->second;
+  return (stays_open && mount.id != 0) || device.n_open_files != 0 ||
+                 std::chrono::steady_clock::now() <
+                     device.examined_at + EXAMINATION_TTL
              ? &found->second
              : nullptr;
 }
 
-bool Storage_probe::is_cached(const char *path) {
+bool Storage_probe::is_fresh(const char *path) {
   const std::optional<Mount> mount = mount_of(AT_FDCWD, path);
   const std::lock_guard lock{m_mutex};
-  return !mount || cached(*mount) != nullptr;
+  return !mount || cached(*mount, false) != nullptr;
 }
 
 void Storage_probe::closes(int file) {

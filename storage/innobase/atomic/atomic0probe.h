@@ -67,9 +67,10 @@ struct Mount {
 };
 
 /** Detects which methods the storage of a file supports. The data of a device
-from sysfs and the mount list is read once for each mount, and cached. Where the
-kernel reports no mount ID, it is cached while one of the device's files is
-open. Thread-safe; no mutex is held while files are read. */
+from sysfs and the mount list is cached while one of the device's files is open.
+Where the kernel reports a mount ID, it is cached longer, for a file that was
+closed and that InnoDB opens again. Thread-safe; no mutex is held while files
+are read. */
 class Storage_probe {
  public:
   /** @param[in]  sysfs      mount point of sysfs
@@ -89,20 +90,22 @@ class Storage_probe {
   @param[in]  file        the file, open as InnoDB will write it
   @param[in]  path        its path
   @param[in]  page_bytes  its page size, a power of 2
-  @param[in]  stays_open  the file stays open, and closes() follows
+  @param[in]  stays_open  the file stays open, and closes() follows. What was
+                          found earlier on the same mount holds, because other
+                          files wait meanwhile
   @return the capabilities; one that cannot be determined counts as absent */
   [[nodiscard]] Storage_capabilities detect(int file, const std::string &path,
                                             uint32_t page_bytes,
                                             bool stays_open = false);
 
   /** @param[in]  path  the path of a file
-  @return whether the data of its device is cached, so that detect() does not
-  examine it; true also if there is no such file */
-  [[nodiscard]] bool is_cached(const char *path);
+  @return whether one of its device's files is open, or the device was examined
+  within EXAMINATION_TTL; true also if there is no such file */
+  [[nodiscard]] bool is_fresh(const char *path);
 
   /** A file that stayed open is about to be closed. Without a mount ID the data
-  of a device is dropped with its last file: the device may be a different one
-  when a file is opened again.
+  of a device is dropped with its last file: the file system may be a different
+  one when a file is opened again.
   @param[in]  file  the file */
   void closes(int file);
 
@@ -186,10 +189,11 @@ class Storage_probe {
   [[nodiscard]] std::optional<Mount> mount_of(int file, const char *path) const;
 
   /** The caller holds m_mutex.
-  @return the cached data of a device that was examined without an error, if its
-  mount has an ID, or one of its files is open, or it was examined within
-  EXAMINATION_TTL; else nullptr */
-  [[nodiscard]] Device *cached(const Mount &mount);
+  @param[in]  mount       a mount
+  @param[in]  stays_open  see detect()
+  @return the cached data of its device if it was examined without an error, and
+  is_fresh(), or is of the same mount and the file stays open; else nullptr */
+  [[nodiscard]] Device *cached(const Mount &mount, bool stays_open);
 
   const std::string m_sysfs;
   const std::string m_mountinfo;

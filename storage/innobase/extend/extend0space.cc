@@ -15,7 +15,9 @@ Extends a tablespace online, in steps. */
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -30,6 +32,7 @@ Extends a tablespace online, in steps. */
 #include "fsp0fsp.h"
 #include "log0buf.h"
 #include "log0chkp.h"
+#include "log0recv.h"
 #include "mtr0mtr.h"
 #include "mysqld_error.h"
 #include "os0file.h"
@@ -124,14 +127,50 @@ void sync_before_extension(const fil_node_t *file) {
   }
 }
 
-void check_extended_file(const fil_node_t *file, uint64_t offset,
-                         uint64_t size) {
-  if (offset <= size) {
+void sync_longer_file(const fil_node_t *file) {
+  const fil_space_t *const space = file->space;
+  if (space->purpose != FIL_TYPE_TABLESPACE || srv_read_only_mode ||
+      srv_unix_file_flush_method == SRV_UNIX_NOSYNC ||
+      file != &space->files.back()) {
+    return;
+  }
+  /* A table that is being created has no header yet. The files of the system
+  tablespace and of undo logs are opened before the header is read. */
+  if (space->size_in_header == 0 && is_extendable(space->id)) {
+    return;
+  }
+  const uint64_t page_bytes = page_size_t(space->flags).physical();
+  const uint64_t other_pages = space->size - std::min(space->size, file->size);
+  if (other_pages * page_bytes + os_file_get_size(file->handle) >
+      space->size_in_header * page_bytes) {
+    os_file_flush(file->handle);
+  }
+}
+
+void sync_recovered_extension(const fil_node_t *file) {
+  if (srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
+    os_file_flush(file->handle);
+  }
+}
+
+void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size) {
+  if (offset <= *size) {
+    return;
+  }
+  if (recv_sys->is_cloned_db &&
+      ftruncate(file->handle.m_file, static_cast<off_t>(offset)) == 0) {
+    /* The file was copied before an extension whose redo record is from before
+    the clone's checkpoint, and its first page was written after the copy. All
+    changes of pages in that space are in the clone's redo log. */
+    *size = offset;
+    file->size = static_cast<page_no_t>(
+        offset / page_size_t(file->space->flags).physical());
+    file->space->size = file->size;
     return;
   }
   ib::fatal(UT_LOCATION_HERE)
       << "The redo log extends the file '" << file->name << "' from byte "
-      << offset << " on, and it has " << size
+      << offset << " on, and it has " << *size
       << " bytes. If it was copied there for ALTER TABLE ... IMPORT"
          " TABLESPACE, move it away until the server has started. Otherwise it"
          " has lost its end: restore it from a backup.";
@@ -246,6 +285,8 @@ Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
   return Extend_status::DONE;
 }
 
+void extend_wait_for_redo_space() { log_free_check(); }
+
 bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
   for (;;) {
     {
@@ -269,7 +310,8 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
 Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
                           uint64_t *size) {
   /* Without this the step could wait for redo space while an insert that waits
-  for the step holds the page that a checkpoint has to write. */
+  for the step holds the page that a checkpoint has to write. After
+  extend_wait_for_redo_space() it rarely waits. */
   log_free_check();
 
   const Acquired_space acquired{space_id};
@@ -277,7 +319,6 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   if (space == nullptr) {
     return Extend_status::GONE;
   }
-  const Extend_for_others for_others{extender};
   const page_size_t page_size{space->flags};
   const uint64_t page_bytes = page_size.physical();
   const uint64_t extent_bytes =
@@ -308,6 +349,7 @@ Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
   if (header_bytes() >= target) {
     return end(Extend_status::DONE);
   }
+  const Extend_for_others for_others{extender};
   /* InnoDB adds single pages to a small file, and reads its size repeatedly
   meanwhile, under the latch. A step of one extent may hold that latch. */
   const bool is_small = target <= extent_bytes;

@@ -131,6 +131,10 @@ necessary. The caller holds no latch.
 [[nodiscard]] Extend_status read_tablespace(uint32_t space_id,
                                             Extend_space *space);
 
+/** Wait until a step does not have to wait for redo space. The caller holds
+neither latches nor locks: backups and DDL would wait for these. */
+void extend_wait_for_redo_space();
+
 /** Wait until no session extends a tablespace for itself. The caller holds
 neither latches nor locks: backups and DDL would wait for these.
 @param[in]  space_id  ID of the tablespace

@@ -86,14 +86,25 @@ shard.
 @param[in]  file  the file */
 void sync_before_extension(const fil_node_t *file);
 
-/** Compare a file with an extension of it that recovery is about to replay.
-Ends the server, with what to do in the error log, if the file is shorter than
-the extended one was: it has lost its end, or another file is in its place.
-@param[in]  file    the file
-@param[in]  offset  the file's size when it was extended: bytes
-@param[in]  size    the file's size now: bytes */
-void check_extended_file(const fil_node_t *file, uint64_t offset,
-                         uint64_t size);
+/** Compare a file with an extension of it that recovery is about to replay. If
+the file is shorter than the extended one was, that of a clone is made as long.
+Otherwise the server ends, with what to do in the error log: the file has lost
+its end, or another file is in its place.
+@param[in,out]  file    the file
+@param[in]      offset  the file's size when it was extended: bytes
+@param[in,out]  size    the file's size now: bytes */
+void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size);
+
+/** Sync a file that recovery has extended. Its writes of zeros are not counted
+as unsynced, so that Fil_shard::space_flush() does nothing.
+@param[in]  file  the file */
+void sync_recovered_extension(const fil_node_t *file);
+
+/** A data file was opened. Sync it if it is longer than its header says: an
+extension that a crash has interrupted was not synced, and the next one uses its
+space. The caller holds the mutex of the shard.
+@param[in]  file  the file */
+void sync_longer_file(const fil_node_t *file);
 
 /** innodb_extend_and_initialize has been set: warn the session if the value can
 lose committed rows.
