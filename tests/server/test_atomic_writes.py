@@ -18,7 +18,7 @@ from spillway import filesystem
 from spillway.common import DIES_WITH_US
 from spillway.resources import temporary_folder
 
-from .scratch import FORK, MARKER, STOCK, Scratch, to_preload
+from .scratch import FORK, MARKER, STOCK, Scratch, to_preload, wait_until
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
@@ -654,7 +654,7 @@ class AtomicWrites(Servers):
                       "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-adaptive-flushing=OFF")  # fmt: skip
         scratch.sql(FILL + "UPDATE d.t SET a = UUID(); RENAME TABLE d.t TO d.r")
         scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
-        wait_until(lambda: self.status(scratch)["buffer_pool_pages_dirty"] == 0)
+        wait_until(lambda: scratch.counter("Innodb_buffer_pool_pages_dirty") == 0)
         scratch.sql("RENAME TABLE d.r TO d.t; UPDATE d.t SET a = UUID()")
         self.flush(scratch, "t")
         status = self.status(scratch)
