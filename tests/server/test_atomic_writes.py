@@ -580,8 +580,7 @@ class AtomicWrites(Servers):
                         + "CREATE UNDO TABLESPACE u ADD DATAFILE 'u.ibu'; RENAME TABLE d.t0 TO d.r;"
                         + "UPDATE d.r SET a = 1; RENAME TABLE d.r TO d.t0;")  # fmt: skip
             self.flush(scratch, "t")
-            copies = self.status(scratch)["dblwr_pages_written"]
-            self.assertTrue(copies == 0 if setting == ON else copies > 0)
+            self.assertGreater(self.status(scratch)["dblwr_pages_written"], 0)
             self.assertEqual(scratch.end(), 0)
             for mode in modes:
                 with self.subTest(setting=setting, mode=mode):
@@ -593,7 +592,7 @@ class AtomicWrites(Servers):
                     self.assertGreaterEqual(status[f"atomic_write_pages_{method}"], N_TABLES)
                     self.assertEqual(status["atomic_write_fallbacks"] == 0, setting == ON)
                     if setting == ON:
-                        self.assertEqual(status["dblwr_pages_written"], 0)
+                        self.assertEqual(status["dblwr_pages_written"] > 0, mode == "ON")
                     self.assertEqual(scratch.end(), 0)
 
     def test_changed_below(self):
