@@ -327,7 +327,6 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       thd->send_kill_message();
       return true;
     }
-    extend_wait_for_redo_space();
     if (!extend_wait(tablespace.space_id, stop)) {
       continue;
     }

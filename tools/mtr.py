@@ -36,6 +36,7 @@ REPORTS = "shutdown_report", "sanitize_report", "valgrind_report"
 # those of the thread that failed.
 DETAIL = re.compile(r"^[-+](?![-+])|^mysqltest: |^\S*At line |.*(signal|Assertion|ERROR)")
 WHY_LINES = 8
+ABORTED = re.compile(r"Test suite (timeout|aborted)|Not all tests completed|Too many failed")
 FRAME = re.compile(r"^#\d+\s")
 WHY_FRAMES = 16
 RESULT = re.compile(r"^\[\s*\d+%\]\s+(\S+)(?:\s+'[^']*')?(?:\s+w\d+)?\s+\[ (pass|fail|skipped|disabled) \]\s*(.*)$")
@@ -80,14 +81,18 @@ def storage_for_tests(arguments):
 
 
 class Tally:
-    """The result of each test, from mysql-test-run's output; why has the first lines that explain a failure."""
+    """The result of each test, from mysql-test-run's output; why has the first lines that explain a failure. aborted is
+    the line that says that not all tests were run, or None."""
 
     def __init__(self):
         self.passed, self.failed, self.skipped, self.why = set(), set(), {}, {}
+        self.aborted = None
         self.speaks_of = None
 
     def line(self, text):
         found = RESULT.match(text)
+        if ABORTED.search(text):
+            self.aborted = text.strip()
         if not found:
             self.detail(text.rstrip())
             return
@@ -190,6 +195,8 @@ def run_mtr(build, arguments, log=None):
         process.wait()
         if tally.failed:
             keep_logs(vardir / "var", build)
+    if tally.aborted:
+        raise Failure(f"mysql-test-run did not run all tests: {tally.aborted}" + (f"; see {log}" if log else ""))
     if process.returncode != 0 and not tally.failed:
         raise Failure(f"mysql-test-run ended with status {process.returncode} and no failed test" +
                       (f"; see {log}" if log else ""))  # fmt: skip

@@ -37,6 +37,10 @@ class Tally(unittest.TestCase):
         self.assertEqual(self.tally("[100%] shutdown_report                  [ fail ]").summary(), (0, 1, 0))
         self.assertEqual(self.tally("[100%] sanitize_report                  [ fail ]").summary(), (0, 1, 0))
 
+    def test_a_run_that_is_aborted(self):
+        self.assertIsNone(self.tally("[100%] innodb.a                                 w1  [ pass ]  1").aborted)
+        self.assertEqual(self.tally("Test suite timeout! Terminating...").aborted, "Test suite timeout! Terminating...")
+
     def test_why_it_failed(self):
         tally = self.tally(
             "[ 25%] innodb.a                                 w1  [ fail ]",

@@ -38,6 +38,14 @@ class Differences(unittest.TestCase):
         lines = self.report(tally(["m.a"], ["m.b"]), tally(["m.b"]), tally(["m.b"]))
         self.assertEqual(lines[0], "unsteady: m.b failed on the fork, and not again")
 
+    def test_server_that_fails_at_its_end(self):
+        lines = self.report(tally(["m.a"], ["shutdown_report"]), tally(), tally())
+        self.assertEqual(lines[0], "differs: shutdown_report fails, and not on stock")
+
+    def test_not_run_again(self):
+        lines = self.report(tally(["m.a"], ["m.b"]), tally(skipped=["m.b"]), tally(["m.b"]))
+        self.assertEqual(lines[0], "failed on the fork, and was not run again: m.b")
+
     def test_skipped_on_the_fork_alone(self):
         lines = self.report(tally(["m.a"], skipped=["m.b", "m.c"]), tally(), tally(["m.b"], skipped=["m.c"]))
         self.assertEqual(lines, ["differs: m.b is skipped (no debug build), and not on stock",

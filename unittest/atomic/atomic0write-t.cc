@@ -391,11 +391,16 @@ TEST(AtomicWrite, PagesThatBypassDoublewrite) {
        {Atomic_writes::OFF, Atomic_writes::ON, Atomic_writes::AUTO}) {
     for (uint8_t i = 0; i < static_cast<uint8_t>(Atomic_method::N); ++i) {
       const auto method = static_cast<Atomic_method>(i);
-      for (const bool has_copies : {false, true}) {
-        EXPECT_FALSE(may_bypass_doublewrite(setting, method, has_copies, true));
-        EXPECT_EQ(may_bypass_doublewrite(setting, method, has_copies, false),
-                  method != Atomic_method::NONE ||
-                      (setting == Atomic_writes::ON && !has_copies));
+      for (const bool expects_method : {false, true}) {
+        for (const bool has_copies : {false, true}) {
+          EXPECT_FALSE(may_bypass_doublewrite(setting, method, expects_method,
+                                              has_copies, true));
+          EXPECT_EQ(may_bypass_doublewrite(setting, method, expects_method,
+                                           has_copies, false),
+                    method != Atomic_method::NONE ||
+                        (setting == Atomic_writes::ON &&
+                         (expects_method || !has_copies)));
+        }
       }
     }
   }

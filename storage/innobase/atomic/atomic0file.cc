@@ -19,9 +19,10 @@ stores the decision in the write request. Fil_shard::do_io(), where the file is
 open and pinned, stores the method in the request (Atomic_write_scope); the
 functions that submit the request to the kernel act on it.
 
-A page of a closed file has a doublewrite copy. It is written atomically as
-well, because innodb_doublewrite may keep no copies. With ON, and where no
-copies are kept, the server stops if the file has no method then. */
+With AUTO a page of a closed file has a doublewrite copy. It is written
+atomically as well, because innodb_doublewrite may keep no copies. With ON such
+a page has no copy unless a file was opened without a method: the write opens
+the file, and the server stops if the file has no method then. */
 
 #include "atomic/atomic0file.h"
 
@@ -483,9 +484,11 @@ bool atomic_bypasses_doublewrite(const buf_page_t *page) {
   page_no_t page_no = page->page_no();
   const fil_node_t *const file = space->get_file_node(&page_no);
   const Atomic_method method = load(file->spw_method);
+  const bool expects_method = load(file->spw_reason) == Atomic_reason::OFF &&
+                              s_fallbacks.load(std::memory_order_relaxed) == 0;
   const auto bypasses = [&](bool is_page_compressed) {
-    return may_bypass_doublewrite(setting(), method, has_copies(),
-                                  is_page_compressed);
+    return may_bypass_doublewrite(setting(), method, expects_method,
+                                  has_copies(), is_page_compressed);
   };
   const bool is_page_compressed = space->is_compressed();
   if (is_page_compressed && bypasses(false)) {

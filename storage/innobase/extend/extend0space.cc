@@ -15,7 +15,6 @@ Extends a tablespace online, in steps. */
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -127,7 +126,7 @@ void sync_before_extension(const fil_node_t *file) {
   }
 }
 
-void sync_longer_file(const fil_node_t *file) {
+void sync_longer_file(fil_node_t *file) {
   const fil_space_t *const space = file->space;
   if (space->purpose != FIL_TYPE_TABLESPACE || srv_read_only_mode ||
       srv_unix_file_flush_method == SRV_UNIX_NOSYNC ||
@@ -136,7 +135,8 @@ void sync_longer_file(const fil_node_t *file) {
   }
   /* A table that is being created has no header yet. The files of the system
   tablespace and of undo logs are opened before the header is read. */
-  if (space->size_in_header == 0 && is_extendable(space->id)) {
+  if (is_extendable(space->id) &&
+      (space->size_in_header == 0 || file->flush_size == file->size)) {
     return;
   }
   const uint64_t page_bytes = page_size_t(space->flags).physical();
@@ -144,6 +144,7 @@ void sync_longer_file(const fil_node_t *file) {
   if (other_pages * page_bytes + os_file_get_size(file->handle) >
       space->size_in_header * page_bytes) {
     os_file_flush(file->handle);
+    file->flush_size = file->size;
   }
 }
 
@@ -158,7 +159,7 @@ void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size) {
     return;
   }
   if (recv_sys->is_cloned_db &&
-      ftruncate(file->handle.m_file, static_cast<off_t>(offset)) == 0) {
+      os_file_set_size(file->name, file->handle, *size, offset, true)) {
     /* The file was copied before an extension whose redo record is from before
     the clone's checkpoint, and its first page was written after the copy. All
     changes of pages in that space are in the clone's redo log. */
@@ -285,8 +286,6 @@ Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
   return Extend_status::DONE;
 }
 
-void extend_wait_for_redo_space() { log_free_check(); }
-
 bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
   for (;;) {
     {
@@ -295,7 +294,9 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
       if (space == nullptr) {
         return true;
       }
-      if (try_latch(space)) {
+      if (log_free_check_is_required(*log_sys)) {
+        os_event_set(log_sys->checkpointer_event);
+      } else if (try_latch(space)) {
         rw_lock_x_unlock(&space->latch);
         return true;
       }
@@ -309,10 +310,11 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
 
 Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
                           uint64_t *size) {
-  /* Without this the step could wait for redo space while an insert that waits
-  for the step holds the page that a checkpoint has to write. After
-  extend_wait_for_redo_space() it rarely waits. */
-  log_free_check();
+  /* Otherwise the step could wait for redo space while an insert that waits for
+  the step holds the page that a checkpoint has to write. */
+  if (log_free_check_is_required(*log_sys)) {
+    return Extend_status::BUSY;
+  }
 
   const Acquired_space acquired{space_id};
   fil_space_t *const space = acquired.get();

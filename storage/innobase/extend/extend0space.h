@@ -131,21 +131,19 @@ necessary. The caller holds no latch.
 [[nodiscard]] Extend_status read_tablespace(uint32_t space_id,
                                             Extend_space *space);
 
-/** Wait until a step does not have to wait for redo space. The caller holds
-neither latches nor locks: backups and DDL would wait for these. */
-void extend_wait_for_redo_space();
-
-/** Wait until no session extends a tablespace for itself. The caller holds
-neither latches nor locks: backups and DDL would wait for these.
+/** Wait until a step can begin: there is redo space, and no session extends the
+tablespace for itself. The caller holds neither latches nor locks: backups and
+DDL would wait for these.
 @param[in]  space_id  ID of the tablespace
 @param[in]  stop      whether to give up, called every 20 ms
-@return false if a session extends it, and stop() was true */
+@return false if it cannot begin, and stop() was true */
 [[nodiscard]] bool extend_wait(uint32_t space_id,
                                const std::function<bool()> &stop);
 
 /** Extend a tablespace by one step. No latch is held while the file grows:
 sessions can insert, change and read rows, and only a session that itself needs
-the file to grow waits. Begins only if the latch is free; at its end the step
+the file to grow waits. Begins only if the latch is free and there is redo
+space (BUSY); at its end the step
 waits for a session that extends the file for itself then. A file below an
 extent grows under its latch. A crash can leave a file that is larger than its
 header says; the next extension uses that space.

@@ -317,7 +317,6 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
                                              disk->available(), disk->size)) {
     return false;
   }
-  extend_wait_for_redo_space();
   Extent_step_locks locks{m_thd};
   if (!lock(file, &locks)) {
     clear_error();

@@ -102,9 +102,10 @@ void sync_recovered_extension(const fil_node_t *file);
 
 /** A data file was opened. Sync it if it is longer than its header says: an
 extension that a crash has interrupted was not synced, and the next one uses its
-space. The caller holds the mutex of the shard.
-@param[in]  file  the file */
-void sync_longer_file(const fil_node_t *file);
+space. A file of a table is synced once. The caller holds the mutex of the
+shard.
+@param[in,out]  file  the file */
+void sync_longer_file(fil_node_t *file);
 
 /** innodb_extend_and_initialize has been set: warn the session if the value can
 lose committed rows.

@@ -278,20 +278,26 @@ constexpr bool is_written_atomically(Atomic_method method,
   return method != Atomic_method::NONE && !is_page_compressed;
 }
 
-/** Whether a page bypasses the doublewrite buffer. With ON it also does if the
-doublewrite buffer keeps no copies: the server stops before the write if the
-file has no method.
+/** Whether a page bypasses the doublewrite buffer. With ON it also does if its
+file is still closed, or if the doublewrite buffer keeps no copies: the write
+then opens the file, and the server stops before the write if the file has no
+method. Once a file was opened without a method, pages of closed files have
+copies.
 @param[in]  setting             innodb_use_atomic_writes
 @param[in]  method              the method of the page's file; NONE also if the
                                 file is closed
+@param[in]  expects_method      the file is closed, and every file that was
+                                opened had a method
 @param[in]  has_copies          the doublewrite buffer keeps copies of pages
 @param[in]  is_page_compressed  see is_written_atomically()
 @return whether the page bypasses it */
 constexpr bool may_bypass_doublewrite(Atomic_writes setting,
-                                      Atomic_method method, bool has_copies,
+                                      Atomic_method method, bool expects_method,
+                                      bool has_copies,
                                       bool is_page_compressed) {
   return is_written_atomically(method, is_page_compressed) ||
-         (setting == Atomic_writes::ON && !is_page_compressed && !has_copies);
+         (setting == Atomic_writes::ON && !is_page_compressed &&
+          (expects_method || !has_copies));
 }
 
 /** @param[in]  output              the decision for a file
