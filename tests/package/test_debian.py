@@ -281,6 +281,34 @@ class Debian12(unittest.TestCase):
             (self.root.path / "srv").chmod(0o700)
             self.assertIn("cannot read the folder '/srv'", self.unit.check(fails=True))
 
+    def test_data_of_another_version(self):
+        """The first start would convert data of MySQL 8.4, which 8.4 cannot read again."""
+        self.install()
+        history = self.root.path / "var/lib/mysql/mysql_upgrade_history"
+        ours = history.read_text()
+        history.write_text(ours.replace('"version":"9.7', '"version":"8.4'))
+        self.assertIn("has the data of version 8.4", self.root.run("spillway-datadir", "check", user="mysql", fails=True))
+        self.root.run("touch", "/var/lib/mysql/.spillway-convert")
+        self.root.run("spillway-datadir", "check", user="mysql")
+
+    def test_keyring(self):
+        """A manifest of the server that was here names a keyring, whose settings are in that server's plugin folder."""
+        self.install()
+        self.root.write("usr/sbin/mysqld.my", '{"components": "file://component_keyring_file"}')
+        self.assertIn("'component_keyring_file.cnf' are not in",
+                      self.root.run("spillway-datadir", "check", user="mysql", fails=True))  # fmt: skip
+        self.root.write("usr/lib/spillway/lib/plugin/component_keyring_file.cnf", "{}")
+        self.root.run("spillway-datadir", "check", user="mysql")
+
+    def test_option_file_that_everyone_can_write(self):
+        """mysqld ignores it. A new data directory would be at another place than the one that it names."""
+        self.install()
+        self.root.write("etc/mysql/conf.d/local.cnf", "[mysqld]\ndatadir = /srv/db\n")
+        (self.root.path / "etc/mysql/conf.d/local.cnf").chmod(0o666)
+        self.assertIn("ignores an option file", self.root.run("spillway-datadir", "check", user="mysql"))
+        shutil.rmtree(self.root.path / "var/lib/mysql")
+        self.assertIn("ignores an option file", self.root.run("spillway-datadir", "initialise", fails=True))
+
     def test_option_that_cannot_be_initialised(self):
         """The packages are installed all the same, and the message names the cause."""
         self.root.write("etc/mysql/conf.d/bad.cnf", "[mysqld]\nno_such_variable = 1\n")

@@ -203,6 +203,24 @@ class DowngradeCheck(unittest.TestCase):
         self.start(f"--plugin-dir={stock_plugins}", mysqld=stock / "mysqld")
         self.assertEqual(self.server.sql("SELECT SUM(a) FROM d.t"), "6")
 
+    def test_files_that_are_not_synced(self):
+        """Space without zeros, and O_DIRECT_NO_FSYNC: a power cut can lose rows, with stock more of them."""
+        self.server.file.write_text("[mysqld]\ninnodb_flush_method = O_DIRECT_NO_FSYNC\n"
+                                    "innodb_extend_and_initialize = OFF\n")  # fmt: skip
+        self.start()
+        self.assertIn("innodb_flush_method is O_DIRECT_NO_FSYNC, and innodb_extend_and", self.check(STEPS))
+        self.server.sql("SET GLOBAL innodb_extend_and_initialize = ON")
+        self.assertIn("If files were ever extended", self.check(CLEAN))
+
+    def test_option_file_with_an_error(self):
+        """The server has started before the error was made. The settings below it count, and cannot be read."""
+        self.server.file.write_text("[mysqld]\ninnodb_ahead_flushing = ON\n")
+        self.start()
+        self.server.file.write_text("no_group\n[mysqld]\ninnodb_ahead_flushing = ON\n")
+        said = self.check(INCOMPLETE)
+        self.assertIn("the server's option files cannot be read", said)
+        self.assertIn("no group", said)
+
     def test_running_ddl(self):
         self.start()
         self.server.sql(FILL)
