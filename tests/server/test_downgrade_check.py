@@ -219,7 +219,7 @@ class DowngradeCheck(unittest.TestCase):
         self.server.file.write_text("no_group\n[mysqld]\ninnodb_ahead_flushing = ON\n")
         said = self.check(INCOMPLETE)
         self.assertIn("the server's option files cannot be read", said)
-        self.assertIn("no group", said)
+        self.assertIn("without preceding group", said)
 
     def test_running_ddl(self):
         self.start()
