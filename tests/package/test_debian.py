@@ -287,7 +287,8 @@ class Debian12(unittest.TestCase):
         history = self.root.path / "var/lib/mysql/mysql_upgrade_history"
         ours = history.read_text()
         history.write_text(ours.replace('"version":"9.7', '"version":"8.4'))
-        self.assertIn("has the data of version 8.4", self.root.run("spillway-datadir", "check", user="mysql", fails=True))
+        said = self.root.run("spillway-datadir", "check", user="mysql", fails=True)
+        self.assertIn("has the data of version 8.4", said)
         self.root.run("touch", "/var/lib/mysql/.spillway-convert")
         self.root.run("spillway-datadir", "check", user="mysql")
 
