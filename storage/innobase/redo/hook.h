@@ -90,9 +90,8 @@ cannot be written.
 }
 
 /** Write what is held, with ALL_O_DIRECT. Called before a redo log file is
-synced, which closing does, too, or read, and at the end of a commit that does
-not sync it. Not where a thread waits for space in the log buffer: that is free
-once redo is held. Any thread. Ends the server if it cannot be written. */
+synced, which closing does, too, or read. Any thread. Ends the server if it
+cannot be written. */
 void redo_release_direct();
 
 /** The same. Without ALL_O_DIRECT nothing is held. */
@@ -101,6 +100,25 @@ inline void redo_release() {
     redo_release_direct();
   }
 }
+
+/** The end of a wait until redo is written: it is in the file then, as a commit
+with innodb_flush_log_at_trx_commit = 2 has to outlive the server's process. */
+class Redo_written {
+ public:
+  /** @param[in]  is_flushed  whether the thread waits until it is flushed, too,
+  before which it is written */
+  explicit Redo_written(bool is_flushed) : m_is_flushed(is_flushed) {}
+  ~Redo_written() {
+    if (!m_is_flushed) {
+      redo_release();
+    }
+  }
+  Redo_written(const Redo_written &) = delete;
+  Redo_written &operator=(const Redo_written &) = delete;
+
+ private:
+  const bool m_is_flushed;
+};
 
 /** Initialise the part of a redo log file that the next redo goes to, if
 redo_set_ahead() says so, as with innodb_ahead_flushing: write zeros where the
