@@ -287,6 +287,7 @@ Extend_status read_tablespace(uint32_t space_id, Extend_space *space) {
 }
 
 bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
+  log_free_check();
   for (;;) {
     {
       const Acquired_space acquired{space_id};
@@ -294,9 +295,7 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
       if (space == nullptr) {
         return true;
       }
-      if (log_free_check_is_required(*log_sys)) {
-        os_event_set(log_sys->checkpointer_event);
-      } else if (try_latch(space)) {
+      if (try_latch(space)) {
         rw_lock_x_unlock(&space->latch);
         return true;
       }
@@ -310,11 +309,10 @@ bool extend_wait(uint32_t space_id, const std::function<bool()> &stop) {
 
 Extend_status extend_step(Extender extender, uint32_t space_id, uint64_t target,
                           uint64_t *size) {
-  /* Otherwise the step could wait for redo space while an insert that waits for
-  the step holds the page that a checkpoint has to write. */
-  if (log_free_check_is_required(*log_sys)) {
-    return Extend_status::BUSY;
-  }
+  /* Without this the step could wait for redo space while an insert that waits
+  for the step holds the page that a checkpoint has to write. After
+  extend_wait() it rarely waits. */
+  log_free_check();
 
   const Acquired_space acquired{space_id};
   fil_space_t *const space = acquired.get();

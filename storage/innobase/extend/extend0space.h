@@ -142,9 +142,8 @@ DDL would wait for these.
 
 /** Extend a tablespace by one step. No latch is held while the file grows:
 sessions can insert, change and read rows, and only a session that itself needs
-the file to grow waits. Begins only if the latch is free and there is redo
-space (BUSY); at its end the step
-waits for a session that extends the file for itself then. A file below an
+the file to grow waits. Begins only if the latch is free (BUSY); at its end the
+step waits for a session that extends the file for itself then. A file below an
 extent grows under its latch. A crash can leave a file that is larger than its
 header says; the next extension uses that space.
 

@@ -317,6 +317,12 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
                                              disk->available(), disk->size)) {
     return false;
   }
+  /* Sessions that extend the file for themselves leave it free for moments
+  only. */
+  int n = 0;
+  if (!extend_wait(space_id, [&n] { return ++n > EXTEND_WAITS_MAX; })) {
+    return false;
+  }
   Extent_step_locks locks{m_thd};
   if (!lock(file, &locks)) {
     clear_error();
