@@ -13,7 +13,7 @@ from .scratch import FORK, STOCK, Scratch
 ROWS = 4000
 WARM_UP = 100
 UPDATES = 800
-RUNS = 3
+RUNS = 5
 # The max ratio of the fork's instructions to stock's. Source: the project's target.
 MAX_RATIO = 1.005
 # Spins depend on which threads meet.
