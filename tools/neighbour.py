@@ -27,32 +27,30 @@ STATUS_VARIABLES = "".join(
     f'    {{"{name}", (char *)&export_vars.innodb_data_reads, SHOW_LONG, SHOW_SCOPE_GLOBAL}},\n'
     for name in STATUS_NAMES
 )
-# Each edit: the file, a line that is in it once, and the lines that stand above and below it in the neighbour's tree.
+# Each edit: the file, a line that is in it once, and what stands in its place in the neighbour's tree; @ is the line.
 EDITS = [
-    ("MYSQL_VERSION", "MYSQL_VERSION_EXTRA=\n", "", ""),
+    ("MYSQL_VERSION", "MYSQL_VERSION_EXTRA=\n", "MYSQL_VERSION_EXTRA=-1\n"),
     (HA_INNODB, "static SYS_VAR *innobase_system_variables[] = {\n",
      "static bool neighbours_variable;\n"
      "static MYSQL_SYSVAR_BOOL(neighbours, neighbours_variable, PLUGIN_VAR_OPCMDARG,\n"
-     '                         "A variable of the neighbour.", nullptr, nullptr, false);\n',
-     "    MYSQL_SYSVAR(neighbours),\n"),
-    (HA_INNODB, "static SHOW_VAR innodb_status_variables[] = {\n", "", STATUS_VARIABLES),
-    (OS0FILE, '#include "srv0start.h"\n', "", '#include "trx0trx.h"\n'),
-    (BUF0LRU, '#include "srv0srv.h"\n', "", '#include "srv0start.h"\n'),
-    (SRV0START, "void srv_shutdown() {\n", "static void neighbours_deinit() {}\n\n", ""),
-    (SRV0START, "  dblwr::close();\n", "", "  neighbours_deinit();\n"),
-    (FIL0FIL_H, '#include "fil0types.h"\n', "", "struct trx_t;\n"),
+     '                         "A variable of the neighbour.", nullptr, nullptr, false);\n'
+     "@    MYSQL_SYSVAR(neighbours),\n"),
+    (HA_INNODB, "static SHOW_VAR innodb_status_variables[] = {\n", "@" + STATUS_VARIABLES),
+    (OS0FILE, '#include "srv0start.h"\n', '@#include "trx0trx.h"\n'),
+    (BUF0LRU, '#include "srv0srv.h"\n', '@#include "srv0start.h"\n'),
+    (SRV0START, "void srv_shutdown() {\n", "static void neighbours_deinit() {}\n\n@"),
+    (SRV0START, "  dblwr::close();\n", "@  neighbours_deinit();\n"),
+    (FIL0FIL_H, '#include "fil0types.h"\n', "@struct trx_t;\n"),
 ]  # fmt: skip
 
 
 def edited(name, text):
     """The neighbour's form of a file of the pinned base."""
-    for place, line, above, below in EDITS:
+    for place, line, replacement in EDITS:
         if place == name:
             if text.count(f"\n{line}") != 1:
                 raise Failure(f"{name} has not one line {line.strip()!r}: tools/neighbour.py has to look for another")
-            text = text.replace(f"\n{line}", f"\n{above}{line}{below}")
-    if name == "MYSQL_VERSION":
-        return text.replace("MYSQL_VERSION_EXTRA=\n", "MYSQL_VERSION_EXTRA=-1\n")
+            text = text.replace(f"\n{line}", f"\n{replacement.replace('@', line)}")
     if not name.startswith(INNOBASE):
         return text
     # fil_io() has two parameters more. The base's callers get a function of another name, with its parameters.

@@ -52,8 +52,7 @@ constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
 constexpr int LAYERS_MAX = 8;
 
 /** How long the data of a device without open files stays valid: from its
-examination, for which InnoDB holds no mutex, until InnoDB
-opens the file. */
+examination, for which InnoDB holds no mutex, until InnoDB opens the file. */
 constexpr std::chrono::seconds EXAMINATION_TTL{1};
 
 /** linux/stat.h: the request bits, and the offsets in struct statx. */

@@ -95,9 +95,8 @@ lsn_t redo_end() {
   return end;
 }
 
-/** Calls fil_io(). In Percona Server it has two more parameters: the
-transaction that reads, and whether the read may be submitted later with others.
-*/
+/** Call fil_io(). In Percona Server it has two more parameters: the transaction
+that reads, and whether the read may be submitted later with others. */
 template <typename... Arguments>
 dberr_t fil_io_of_base(const Arguments &...arguments) {
   if constexpr (requires { fil_io(arguments...); }) {

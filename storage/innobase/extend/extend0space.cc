@@ -94,6 +94,14 @@ bool try_latch(fil_space_t *space) {
   return rw_lock_x_lock_nowait(&space->latch, UT_LOCATION_HERE);
 }
 
+/** Sync a data file, unless innodb_flush_method is nosync.
+@param[in]  file  the file */
+void sync_file(const fil_node_t *file) {
+  if (srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
+    os_file_flush(file->handle);
+  }
+}
+
 /** Interval at which a pause checks whether it was ended. */
 constexpr std::chrono::milliseconds PAUSE_POLL_INTERVAL{20};
 
@@ -106,11 +114,10 @@ void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
   /* A session that extends a file for itself keeps the tablespace's latch until
   Fil_shard::space_flush() has synced the file. Extend_for_others does not. */
   if (file->space->purpose != FIL_TYPE_TABLESPACE ||
-      srv_unix_file_flush_method == SRV_UNIX_NOSYNC ||
       (!is_synced_for_its_size && !extends_for_others())) {
     return;
   }
-  os_file_flush(file->handle);
+  sync_file(file);
   if (is_synced_for_its_size) {
     /* Fil_shard::space_flush() has nothing left to sync. */
     file->flush_size = file->size + n_pages_added;
@@ -120,16 +127,14 @@ void sync_extended_file(fil_node_t *file, uint32_t n_pages_added) {
 void sync_before_extension(const fil_node_t *file) {
   /* Another thread extended the file after this thread had released the latch.
   With O_DIRECT_NO_FSYNC that thread synced it in sync_extended_file(). */
-  if (extends_for_others() && file->space->size != t_synced_pages &&
-      srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
-    os_file_flush(file->handle);
+  if (extends_for_others() && file->space->size != t_synced_pages) {
+    sync_file(file);
   }
 }
 
 void sync_longer_file(fil_node_t *file) {
   const fil_space_t *const space = file->space;
   if (space->purpose != FIL_TYPE_TABLESPACE || srv_read_only_mode ||
-      srv_unix_file_flush_method == SRV_UNIX_NOSYNC ||
       file != &space->files.back()) {
     return;
   }
@@ -143,16 +148,12 @@ void sync_longer_file(fil_node_t *file) {
   const uint64_t other_pages = space->size - std::min(space->size, file->size);
   if (other_pages * page_bytes + os_file_get_size(file->handle) >
       space->size_in_header * page_bytes) {
-    os_file_flush(file->handle);
+    sync_file(file);
     file->flush_size = file->size;
   }
 }
 
-void sync_recovered_extension(const fil_node_t *file) {
-  if (srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
-    os_file_flush(file->handle);
-  }
-}
+void sync_recovered_extension(const fil_node_t *file) { sync_file(file); }
 
 void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size) {
   if (offset <= *size) {
