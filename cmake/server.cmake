@@ -45,6 +45,7 @@ if(NOT SPILLWAY_FLAVOR STREQUAL "deploy")
     mysqltest mysqltest_safe_process component_test_sys_var_service
     component_keyring_file # tests of encryption
     clone # tests of cloning a running server
+    semisync_source semisync_replica # tests of replication
     component_reference_cache) # loaded by every server
 else()
   # Do not install mysql-test: it has links into this repository. Tests run in a build folder.
