@@ -17,14 +17,16 @@ PLUGINS = "rpl_semi_sync_source=semisync_source.so;rpl_semi_sync_replica=semisyn
 OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
            "--log-bin=binlog", "--relay-log=relay", "--relay-log-recovery=ON", "--replica-parallel-workers=8",
            "--replica-preserve-commit-order=ON", f"--plugin-load={PLUGINS}")  # fmt: skip
-# A commit waits until a replica has it, as long as that takes. Both are on each server, as after a change of the source.
-SEMI_SYNC = ("--rpl-semi-sync-source-enabled=ON", "--rpl-semi-sync-source-timeout=86400000",
-             "--rpl-semi-sync-replica-enabled=ON")  # fmt: skip
+# A commit waits until a replica has it, as long as that takes.
+SEMI_SYNC_SOURCE = ("--rpl-semi-sync-source-enabled=ON", "--rpl-semi-sync-source-timeout=86400000")
+SEMI_SYNC_REPLICA = ("--rpl-semi-sync-replica-enabled=ON",)
 ACCOUNT = """CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
 GRANT REPLICATION SLAVE, BACKUP_ADMIN ON *.* TO r@'127.0.0.1';"""
 REPLICATE = """CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'r',
-  SOURCE_PASSWORD = 'r', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1;
+  SOURCE_PASSWORD = 'r', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000;
 START REPLICA;"""
+APPLIED = """SELECT GTID_SUBSET(received_transaction_set, @@GLOBAL.gtid_executed)
+  FROM performance_schema.replication_connection_status WHERE channel_name = ''"""
 WITHOUT_ATOMIC = FEATURES.replace("atomic_writes = ON", "atomic_writes = OFF")
 # The statements that go to a replica as statements, while sessions write.
 DDL = """ALTER TABLE d.own ADD INDEX k (a(20)); OPTIMIZE TABLE d.general;
@@ -162,9 +164,9 @@ class Replication(ChecksRows):
         source, replica = self.member(FORK, medium.top), self.member(STOCK, self.folder())
         self.set_up(source, replica)
         replica.catch_up(source)
-        for member in replica, source:
+        for member, options in (source, SEMI_SYNC_SOURCE), (replica, SEMI_SYNC_REPLICA):
             self.assertEqual(member.end(), 0)
-            member.run(*SEMI_SYNC)
+            member.run(*options)
         wait_until(lambda: source.counter("Rpl_semi_sync_source_clients") == 1, "no semi-synchronous replica")
         with Load(source) as load:
             source.sql(DDL)
@@ -172,7 +174,7 @@ class Replication(ChecksRows):
             self.power_cut(source, medium)
             rows = load.last()
         replica.sql("STOP REPLICA IO_THREAD")
-        wait_until(lambda: "has read all relay log" in replica.sql("SHOW REPLICA STATUS"), "the applier is behind")
+        wait_until(lambda: replica.sql(APPLIED) == "1", "the applier is behind")
         self.check_rows(replica, rows, rows)
         replica.sql("STOP REPLICA; RESET REPLICA ALL")
         with self.subTest("what the source has on its storage"):
@@ -192,7 +194,8 @@ class Replication(ChecksRows):
         self.assertIn("Restart server failed", said)
         recipient.process.wait(WAIT_SECONDS)
         recipient.run()
-        recipient.sql(replicate_from(donor))
+        # The donor can be a replica itself, and the clone one of the same source.
+        recipient.sql("STOP REPLICA; " + replicate_from(donor))
 
     def test_clones(self):
         """From storage that writes whole pages to storage that does not, to stock, and back, while sessions write."""
