@@ -1,106 +1,33 @@
 """Replication between stock and this server with every feature on, while sessions write: in both directions, after a
 power cut of the replica or of the source, and with a replica that is a clone."""
 
-import signal
-import socket
-
-from spillway import filesystem
-from spillway.resources import temporary_folder
-
-from .power_cut import PowerCutFolder
+from .replication import WITHOUT_ATOMIC, Members, plugins
 from .scratch import FORK, STOCK, WAIT_SECONDS, wait_until
-from .transfers import FEATURES, MIB, PREALLOCATED, SETUP, ChecksRows, Load, Server
+from .transfers import MIB, PREALLOCATED, SETUP, Load
 
-DISK = "3G"
-SECTOR_BYTES = 512
-PLUGINS = "rpl_semi_sync_source=semisync_source.so;rpl_semi_sync_replica=semisync_replica.so;clone=mysql_clone.so"
-OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
-           "--log-bin=binlog", "--relay-log=relay", "--relay-log-recovery=ON", "--replica-parallel-workers=8",
-           "--replica-preserve-commit-order=ON", f"--plugin-load={PLUGINS}")  # fmt: skip
 # A commit waits until a replica has it, as long as that takes.
 SEMI_SYNC_SOURCE = ("--rpl-semi-sync-source-enabled=ON", "--rpl-semi-sync-source-timeout=86400000")
 SEMI_SYNC_REPLICA = ("--rpl-semi-sync-replica-enabled=ON",)
-ACCOUNT = """CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
-GRANT REPLICATION SLAVE, BACKUP_ADMIN ON *.* TO r@'127.0.0.1';"""
 REPLICATE = """CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'r',
   SOURCE_PASSWORD = 'r', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000;
 START REPLICA;"""
 APPLIED = """SELECT GTID_SUBSET(received_transaction_set, @@GLOBAL.gtid_executed)
   FROM performance_schema.replication_connection_status WHERE channel_name = ''"""
-WITHOUT_ATOMIC = FEATURES.replace("atomic_writes = ON", "atomic_writes = OFF")
 # The statements that go to a replica as statements, while sessions write.
 DDL = """ALTER TABLE d.own ADD INDEX k (a(20)); OPTIMIZE TABLE d.general;
 CREATE TABLE d.copy SELECT * FROM d.own WHERE session = 0; ALTER TABLE d.copy ADD PRIMARY KEY (n); DROP TABLE d.copy;
 ALTER TABLE d.own DROP INDEX k;"""
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def plugins(mysqld):
-    return mysqld.parent.parent / "plugin_output_directory"
-
-
 def replicate_from(source):
     return REPLICATE.format(source.port)
 
 
-class Member(Server):
-    """A server that can be a source and a replica. The folder of its data directory can be of another storage."""
-
-    n_members = 0
-
-    def __init__(self, mysqld, parent, features):
-        super().__init__("/var/tmp")
-        Member.n_members += 1
-        self.mysqld, self.parent_of_data, self.features = mysqld, parent, features
-        self.port, self.number = free_port(), Member.n_members
-
-    def __enter__(self):
-        super().__enter__()
-        self.set(self.features if self.mysqld == FORK else "")
-        self.data = self.parent_of_data / f"data{self.number}"
-        return self
-
-    def run(self, *options):
-        self.start(self.mysqld, *OPTIONS, f"--plugin-dir={plugins(self.mysqld)}", f"--port={self.port}",
-                   f"--server-id={self.number}", *options)  # fmt: skip
-
-    def catch_up(self, source):
-        """Wait until this replica has executed what its source has."""
-        executed = source.sql("SELECT @@GLOBAL.gtid_executed").replace("\\n", "")
-        if self.sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {WAIT_SECONDS})") != "0":
-            raise AssertionError(f"the replica is behind: {self.sql('SHOW REPLICA STATUS')}")
-
-
-class Replication(ChecksRows):
+class Replication(Members):
     def setUp(self):
         for mysqld in FORK, STOCK:
             if not (plugins(mysqld) / "semisync_source.so").exists():
                 self.skipTest(f"{plugins(mysqld)} is not complete: make server stock")
-
-    def folder(self):
-        return self.enterContext(temporary_folder("/var/tmp"))
-
-    def xfs(self):
-        return self.enterContext(filesystem.mounted("xfs-reflink", DISK, self.folder()))
-
-    def medium(self):
-        medium = PowerCutFolder(self.folder(), SECTOR_BYTES)
-        self.addCleanup(medium.unmount)
-        medium.mount()
-        return medium
-
-    def member(self, mysqld, parent, *options, features=FEATURES):
-        """A new server that runs. parent: the folder of its data directory."""
-        member = self.enterContext(Member(mysqld, parent, features))
-        member.initialise(mysqld)
-        member.run(*options)
-        member.sql(f"SET sql_log_bin = 0; {ACCOUNT}")
-        return member
 
     def set_up(self, source, replica):
         """Replicate the tables of a load. The statement that preallocates space is not replicated."""
@@ -117,13 +44,6 @@ class Replication(ChecksRows):
         self.assertEqual(len({server.sql(tables) for server in servers}), 1)
         for server in servers:
             self.assertEqual(server.end(), 0)
-
-    def power_cut(self, member, medium):
-        medium.cut()
-        member.end(signal.SIGKILL)
-        medium.unmount()
-        medium.resolve(seed=1)
-        medium.mount()
 
     def test_both_directions(self):
         xfs = self.xfs()

@@ -70,17 +70,20 @@ class Server(ScratchWithFile):
 
 
 class Load:
-    """Sessions that commit transactions one after the other. acknowledged: the last one of each."""
+    """Sessions that commit transactions one after the other. acknowledged: the last one of each; those of an earlier
+    load, to go on with its rows."""
 
-    def __init__(self, server):
+    def __init__(self, server, acknowledged=None):
         self.server = server
-        self.acknowledged = dict.fromkeys(SESSIONS, 0)
+        self.is_first = not acknowledged
+        self.acknowledged = acknowledged or dict.fromkeys(SESSIONS, 0)
         self.is_stopped = threading.Event()
         self.threads = [threading.Thread(target=self.work, args=(number,), daemon=True) for number in SESSIONS]
         self.clients = []
 
     def __enter__(self):
-        self.server.sql("".join(map(ACCOUNTS.format, SESSIONS)))
+        if self.is_first:
+            self.server.sql("".join(map(ACCOUNTS.format, SESSIONS)))
         for thread in self.threads:
             thread.start()
         self.wait_for_more()

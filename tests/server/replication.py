@@ -1,0 +1,90 @@
+"""Servers that replicate, for tests that need more than one."""
+
+import signal
+import socket
+
+from spillway import filesystem
+from spillway.resources import temporary_folder
+
+from .power_cut import PowerCutFolder
+from .scratch import FORK, WAIT_SECONDS
+from .transfers import FEATURES, ChecksRows, Server
+
+DISK = "3G"
+SECTOR_BYTES = 512
+PLUGINS = "rpl_semi_sync_source=semisync_source.so;rpl_semi_sync_replica=semisync_replica.so;clone=mysql_clone.so"
+OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+           "--log-bin=binlog", "--relay-log=relay", "--relay-log-recovery=ON", "--replica-parallel-workers=8",
+           "--replica-preserve-commit-order=ON", f"--plugin-load={PLUGINS}")  # fmt: skip
+ACCOUNT = """CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
+GRANT REPLICATION SLAVE, BACKUP_ADMIN, CONNECTION_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO r@'127.0.0.1';"""
+WITHOUT_ATOMIC = FEATURES.replace("atomic_writes = ON", "atomic_writes = OFF")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def plugins(mysqld):
+    return mysqld.parent.parent / "plugin_output_directory"
+
+
+class Member(Server):
+    """A server that can be a source and a replica. The folder of its data directory can be of another storage."""
+
+    n_members = 0
+
+    def __init__(self, mysqld, parent, features):
+        super().__init__("/var/tmp")
+        Member.n_members += 1
+        self.mysqld, self.parent_of_data, self.features = mysqld, parent, features
+        self.port, self.number = free_port(), Member.n_members
+
+    def __enter__(self):
+        super().__enter__()
+        self.set(self.features if self.mysqld == FORK else "")
+        self.data = self.parent_of_data / f"data{self.number}"
+        return self
+
+    def run(self, *options):
+        self.start(self.mysqld, *OPTIONS, f"--plugin-dir={plugins(self.mysqld)}", f"--port={self.port}",
+                   f"--server-id={self.number}", *options)  # fmt: skip
+
+    def catch_up(self, source):
+        """Wait until this replica has executed what its source has."""
+        executed = source.sql("SELECT @@GLOBAL.gtid_executed").replace("\\n", "")
+        if self.sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {WAIT_SECONDS})") != "0":
+            raise AssertionError(f"the replica is behind: {self.sql('SHOW REPLICA STATUS')}")
+
+
+class Members(ChecksRows):
+    """Shared methods of the tests of replication."""
+
+    def folder(self):
+        return self.enterContext(temporary_folder("/var/tmp"))
+
+    def xfs(self):
+        return self.enterContext(filesystem.mounted("xfs-reflink", DISK, self.folder()))
+
+    def medium(self):
+        medium = PowerCutFolder(self.folder(), SECTOR_BYTES)
+        self.addCleanup(medium.unmount)
+        medium.mount()
+        return medium
+
+    def member(self, mysqld, parent, *options, features=FEATURES):
+        """A new server that runs. parent: the folder of its data directory."""
+        member = self.enterContext(Member(mysqld, parent, features))
+        member.initialise(mysqld)
+        member.run(*options)
+        member.sql(f"SET sql_log_bin = 0; {ACCOUNT}")
+        return member
+
+    def power_cut(self, member, medium):
+        medium.cut()
+        member.end(signal.SIGKILL)
+        medium.unmount()
+        medium.resolve(seed=1)
+        medium.mount()
