@@ -1,7 +1,7 @@
 # Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
 .PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench test-package guest-tests upstream-tests \
-        ablation install package image dist patch-edit patch-export bench aio-bench drop-bench flush-simulation power-cuts clean clean-source as-root
+        ablation install package image dist patch-edit patch-export bench aio-bench drop-bench replica-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
 help: ## this list
@@ -71,6 +71,10 @@ aio-bench: server ## cost of one asynchronous I/O, by depth of the array
 
 drop-bench: server ## time of DROP TABLE of 8 GiB, grown by inserts and preallocated
 	@tools/drop_bench.py
+
+replica-bench: PACKAGES = build sysbench
+replica-bench: as-root server stock ## how fast a replica on a slow device applies transactions: half an hour; needs root
+	@tools/replica_bench.py
 
 ablation: ## take out each rule of ahead flushing, one at a time: a unit test has to fail; half an hour
 	@tools/install-packages build test

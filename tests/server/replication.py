@@ -18,6 +18,9 @@ OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--gtid-mode=ON"
            "--replica-preserve-commit-order=ON", f"--plugin-load={PLUGINS}")  # fmt: skip
 ACCOUNT = """CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
 GRANT REPLICATION SLAVE, BACKUP_ADMIN, CONNECTION_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO r@'127.0.0.1';"""
+REPLICATE = """CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'r',
+  SOURCE_PASSWORD = 'r', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000;
+START REPLICA;"""
 WITHOUT_ATOMIC = FEATURES.replace("atomic_writes = ON", "atomic_writes = OFF")
 
 
@@ -29,6 +32,10 @@ def free_port():
 
 def plugins(mysqld):
     return mysqld.parent.parent / "plugin_output_directory"
+
+
+def replicate_from(source):
+    return REPLICATE.format(source.port)
 
 
 class Member(Server):

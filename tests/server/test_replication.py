@@ -1,26 +1,19 @@
 """Replication between stock and this server with every feature on, while sessions write: in both directions, after a
 power cut of the replica or of the source, and with a replica that is a clone."""
 
-from .replication import WITHOUT_ATOMIC, Members, plugins
+from .replication import WITHOUT_ATOMIC, Members, plugins, replicate_from
 from .scratch import FORK, STOCK, WAIT_SECONDS, wait_until
 from .transfers import MIB, PREALLOCATED, SETUP, Load
 
 # A commit waits until a replica has it, as long as that takes.
 SEMI_SYNC_SOURCE = ("--rpl-semi-sync-source-enabled=ON", "--rpl-semi-sync-source-timeout=86400000")
 SEMI_SYNC_REPLICA = ("--rpl-semi-sync-replica-enabled=ON",)
-REPLICATE = """CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'r',
-  SOURCE_PASSWORD = 'r', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000;
-START REPLICA;"""
 APPLIED = """SELECT GTID_SUBSET(received_transaction_set, @@GLOBAL.gtid_executed)
   FROM performance_schema.replication_connection_status WHERE channel_name = ''"""
 # The statements that go to a replica as statements, while sessions write.
 DDL = """ALTER TABLE d.own ADD INDEX k (a(20)); OPTIMIZE TABLE d.general;
 CREATE TABLE d.copy SELECT * FROM d.own WHERE session = 0; ALTER TABLE d.copy ADD PRIMARY KEY (n); DROP TABLE d.copy;
 ALTER TABLE d.own DROP INDEX k;"""
-
-
-def replicate_from(source):
-    return REPLICATE.format(source.port)
 
 
 class Replication(Members):
