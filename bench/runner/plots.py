@@ -19,6 +19,20 @@ FRACTIONS_KEPT = (1, 0.75, 0.5, 0.3)
 GREYS_KEPT = (255, 238, 200, 150, 100, 50, 0)
 SMOOTHED_S = 5
 THROUGHPUT = "transactions"
+# One for each of PERCENTILES.
+MARKS = ("o", "s", "D", "^", "x")
+# More lines in one panel cannot be told apart.
+LINES_MAX = 4
+GREY = "#999999"
+# What is drawn: the series, its name, the divisor of its values. Small panels have the first MULTIPLES_PANELS.
+PANELS = (
+    (THROUGHPUT, "transactions/s", 1),
+    ("max_ms", "longest\nresponse, ms", 1),
+    ("checkpoint_age_bytes", "checkpoint\nage, MiB", 1 << 20),
+    ("dirty_pages", "dirty pages,\nthousands", 1000),
+    ("pages_flushed", "pages\nflushed/s", 1),
+)
+MULTIPLES_PANELS = 3
 
 
 def save(figure, path, n_servers):
@@ -76,39 +90,70 @@ def draw(axes, runs, shown, name, scale, colour, server):
 
 
 def timeline(path, title, by_server):
-    panels = (
-        (THROUGHPUT, "transactions/s", 1),
-        ("max_ms", "longest\nresponse, ms", 1),
-        ("checkpoint_age_bytes", "checkpoint\nage, MiB", 1 << 20),
-        ("dirty_pages", "dirty pages,\nthousands", 1000),
-        ("pages_flushed", "pages\nflushed/s", 1),
-    )
-    figure, all_axes = pyplot.subplots(
-        len(panels), 1, sharex=True, figsize=(11, 10), height_ratios=(2.2, 1, 1, 1, 1), constrained_layout=True
-    )
+    """Each second of one repetition: of a few servers as lines in common panels, of more as small panels of their own."""
     shown = shown_repetition(by_server)
-    for axes, (name, label, scale) in zip(all_axes, panels, strict=True):
-        for (server, runs), colour in zip(by_server.items(), itertools.cycle(COLOURS), strict=False):
+    if len(by_server) <= LINES_MAX:
+        figure = lines(title, by_server, shown)
+    else:
+        figure = multiples(title, by_server, shown)
+    save(figure, path, min(len(by_server), LINES_MAX))
+
+
+def decorate(axes, name, scale, by_server):
+    """What all panels of a figure have: a grid, the warm-up in grey, the capacity of the redo log."""
+    if name == "checkpoint_age_bytes":
+        for capacity in {runs[0]["redo_capacity_bytes"] / scale for runs in by_server.values()}:
+            axes.axhline(capacity, color="black", linewidth=0.8, linestyle=":")
+            axes.annotate("redo log's capacity", (0.005, capacity), xycoords=("axes fraction", "data"), fontsize=8,
+                          verticalalignment="top")  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    left = axes.get_xlim()[0]
+    if left < 0:
+        axes.axvspan(left, 0, color="#eeeeee", zorder=0)
+        axes.set_xlim(left=left)
+
+
+def lines(title, by_server, shown):
+    figure, all_axes = pyplot.subplots(
+        len(PANELS), 1, sharex=True, figsize=(11, 10), height_ratios=(2.2, 1, 1, 1, 1), constrained_layout=True
+    )
+    for axes, (name, label, scale) in zip(all_axes, PANELS, strict=True):
+        for (server, runs), colour in zip(by_server.items(), COLOURS, strict=False):
             draw(axes, runs, shown, name, scale, colour, server)
-        if name == "checkpoint_age_bytes":
-            for capacity in {runs[0]["redo_capacity_bytes"] / scale for runs in by_server.values()}:
-                axes.axhline(capacity, color="black", linewidth=0.8, linestyle=":")
-                axes.annotate("redo log's capacity", (0.005, capacity), xycoords=("axes fraction", "data"), fontsize=8,
-                              verticalalignment="top")  # fmt: skip
         axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-        left = axes.get_xlim()[0]
-        if left < 0:
-            axes.axvspan(left, 0, color="#eeeeee", zorder=0)
-            axes.set_xlim(left=left)
+        decorate(axes, name, scale, by_server)
     # The legend is below the plots, where it hides no line.
     all_axes[-1].legend(*all_axes[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, -0.45),
                         ncols=len(by_server), frameon=False)  # fmt: skip
     explained = f"repetition {shown}, thick: mean of {SMOOTHED_S} s; pale: that of the others; grey: warm-up"
     all_axes[0].set_title(f"{title}: {explained}", fontsize=11)
     all_axes[-1].set_xlabel("seconds from the begin of what is counted")
-    save(figure, path, len(by_server))
+    return figure
+
+
+def multiples(title, by_server, shown):
+    """One row of panels for each server, with the first server's lines in grey."""
+    figure, all_axes = pyplot.subplots(
+        len(by_server), MULTIPLES_PANELS, sharex=True, sharey="col", figsize=(11, 0.7 + 1.15 * len(by_server)),
+        constrained_layout=True,
+    )  # fmt: skip
+    reference = next(iter(by_server))
+    for row, (server, runs) in zip(all_axes, by_server.items(), strict=True):
+        for axes, (name, _, scale) in zip(row, PANELS, strict=False):
+            if server != reference:
+                draw(axes, by_server[reference], shown, name, scale, GREY, reference)
+            draw(axes, runs, shown, name, scale, COLOURS[0], server)
+        row[0].set_ylabel(server, fontsize=9)
+    # The panels of a column have one scale, which has to hold for all lines.
+    for column, (name, label, scale) in zip(all_axes.T, PANELS, strict=False):
+        column[0].set_title(label.replace("\n", " "), fontsize=10)
+        for axes, runs in zip(column, by_server.values(), strict=True):
+            axes.tick_params(labelsize=8)
+            decorate(axes, name, scale, {reference: runs})
+    figure.suptitle(f"{title}: repetition {shown}; grey lines: {reference}; grey area: warm-up", fontsize=11)
+    all_axes[-1][0].set_xlabel("seconds from the begin of what is counted")
+    return figure
 
 
 def throughput(path, title, by_label):
@@ -130,26 +175,56 @@ def throughput(path, title, by_label):
     pyplot.close(figure)
 
 
+def rows_figure(n_rows, n_panels=1):
+    """A figure with a row for each server, the first on top."""
+    figure, axes = pyplot.subplots(1, n_panels, sharey=True, figsize=(8.5, 1.2 + 0.3 * n_rows), constrained_layout=True)
+    return figure, axes
+
+
+def draw_spread(axes, row, spread, **style):
+    """Draw a median as a mark in its row, and the least and the greatest value as a line. Returns whether it is known."""
+    # A response time that is only known to be longer has no place.
+    if not spread or not math.isfinite(spread["max"]):
+        return False
+    axes.plot([spread["min"], spread["max"]], [row, row], color=style["color"], linewidth=1)
+    axes.plot([spread["median"]], [row], linestyle="none", **style)
+    return True
+
+
+def name_rows(axes, names):
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(alpha=0.3, which="both", axis="x")
+
+
 def percentiles(path, title, by_server):
-    figure, axes = pyplot.subplots(figsize=(8, 4), constrained_layout=True)
-    shift = 0.12
-    for i, ((server, runs), colour) in enumerate(zip(by_server.items(), itertools.cycle(COLOURS), strict=False)):
-        places, medians, below, above = [], [], [], []
-        for place, (key, _) in enumerate(PERCENTILES):
+    figure, axes = rows_figure(len(by_server))
+    for row, runs in enumerate(by_server.values()):
+        for (key, label), mark in zip(PERCENTILES, MARKS, strict=True):
             spread = figures.spread(comparison.values(runs, key))
-            # A response time that is only known to be longer has no place.
-            if spread and math.isfinite(spread["max"]):
-                places.append(place + (i - (len(by_server) - 1) / 2) * shift)
-                medians.append(spread["median"])
-                below.append(spread["median"] - spread["min"])
-                above.append(spread["max"] - spread["median"])
-        axes.errorbar(places, medians, yerr=(below, above), fmt="o", color=colour, capsize=3, label=server)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xticks(range(len(PERCENTILES)), [text for _, text in PERCENTILES])
-    axes.set_xlabel("percent of the transactions that took no longer")
-    axes.set_ylabel("response time, ms")
+            draw_spread(axes, row, spread, color=COLOURS[0], marker=mark, markersize=6, label="" if row else label)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    name_rows(axes, by_server)
+    axes.set_xlabel("response time, ms, that so many percent of the transactions did not exceed")
     axes.set_title(f"{title}: median of the repetitions, least and greatest", fontsize=11)
-    axes.grid(alpha=0.3, which="both", axis="y")
-    axes.legend()
-    save(figure, path, len(by_server))
+    # Beside the plot, where it hides no mark.
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=9)
+    save(figure, path, 1)
+
+
+def summary(path, rows):
+    """Two panels: transactions as a ratio to the first server's, and the worst second over the mean. rows: a name and
+    the spreads of both, of which each can be None."""
+    figure, (ratios, steadiness) = rows_figure(len(rows), 2)
+    for row, (_, ratio, steady) in enumerate(rows):
+        draw_spread(ratios, row, ratio, color=COLOURS[0], marker="o", markersize=5)
+        draw_spread(steadiness, row, steady, color=COLOURS[1], marker="o", markersize=5)
+    ratios.axvline(1, color="black", linewidth=0.8)
+    ratios.set_xlabel("transactions, ratio to the first server's", fontsize=9)
+    steadiness.set_xlabel("worst second over what was expected", fontsize=9)
+    steadiness.set_xlim(0, 1)
+    for axes in ratios, steadiness:
+        name_rows(axes, [name for name, _, _ in rows])
+        axes.tick_params(labelsize=8)
+    save(figure, path, 2)

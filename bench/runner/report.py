@@ -13,38 +13,38 @@ from spillway.common import Failure, say
 from . import comparison, figures, io_account, plots
 from .plan import DEFAULT_MAX_STEAL_PCT
 
-# Key of a figure, name, unit, which direction is better, decimal places, divisor.
+# Key of a figure, name, unit, an arrow to where it is better, decimal places, divisor.
 FIGURES = (
-    ("mean_per_s", "transactions", "1/s", "more", 0, 1),
-    ("new_orders_per_min", "new-order transactions (NOTPM, the 1 % that roll back included)", "1/min", "more", 0, 1),
+    ("mean_per_s", "transactions", "1/s", "↑", 0, 1),
+    ("new_orders_per_min", "new-order transactions (NOTPM, the 1 % that roll back included)", "1/min", "↑", 0, 1),
     ("second_half_over_first", "transactions, second half of the time over the first", "", "", 2, 1),
-    ("worst_second_per_s", "worst second", "1/s", "more", 0, 1),
-    ("worst_second_over_mean", "worst second over what was expected", "", "more", 2, 1),
-    ("stddev_over_mean", "standard deviation over what was expected", "", "less", 2, 1),
-    ("seconds_below_50_pct", "seconds below 50 % of what was expected", "s", "less", 1, 1),
-    ("seconds_below_10_pct", "seconds below 10 % of what was expected", "s", "less", 1, 1),
-    ("seconds_at_zero", "seconds in which no transaction ended", "s", "less", 1, 1),
-    ("longest_below_50_pct_s", "longest time below 50 % of what was expected", "s", "less", 1, 1),
-    ("longest_below_10_pct_s", "longest time below 10 % of what was expected", "s", "less", 1, 1),
-    ("longest_gap_s", "longest time in which no transaction ended", "s", "less", 2, 1),
-    ("p50_ms", "response time, median", "ms", "less", 1, 1),
-    ("p95_ms", "response time, 95 %", "ms", "less", 1, 1),
-    ("p99_ms", "response time, 99 %", "ms", "less", 1, 1),
-    ("p99.9_ms", "response time, 99.9 %", "ms", "less", 1, 1),
-    ("max_ms", "response time, longest", "ms", "less", 0, 1),
-    ("ended_over_due", "transactions ended over those due", "", "more", 3, 1),
-    ("pages_flushed_per_transaction", "pages flushed per transaction", "", "less", 2, 1),
-    ("bytes_written_per_transaction", "written by the server per transaction", "KiB", "less", 1, 1024),
-    ("disk_bytes_written_per_transaction", "written to the disk, by all that use it, per transaction", "KiB", "less", 1,
+    ("worst_second_per_s", "worst second", "1/s", "↑", 0, 1),
+    ("worst_second_over_mean", "worst second over what was expected", "", "↑", 2, 1),
+    ("stddev_over_mean", "standard deviation over what was expected", "", "↓", 2, 1),
+    ("seconds_below_50_pct", "seconds below 50 % of what was expected", "s", "↓", 1, 1),
+    ("seconds_below_10_pct", "seconds below 10 % of what was expected", "s", "↓", 1, 1),
+    ("seconds_at_zero", "seconds in which no transaction ended", "s", "↓", 1, 1),
+    ("longest_below_50_pct_s", "longest time below 50 % of what was expected", "s", "↓", 1, 1),
+    ("longest_below_10_pct_s", "longest time below 10 % of what was expected", "s", "↓", 1, 1),
+    ("longest_gap_s", "longest time in which no transaction ended", "s", "↓", 2, 1),
+    ("p50_ms", "response time, median", "ms", "↓", 1, 1),
+    ("p95_ms", "response time, 95 %", "ms", "↓", 1, 1),
+    ("p99_ms", "response time, 99 %", "ms", "↓", 1, 1),
+    ("p99.9_ms", "response time, 99.9 %", "ms", "↓", 1, 1),
+    ("max_ms", "response time, longest", "ms", "↓", 0, 1),
+    ("ended_over_due", "transactions ended over those due", "", "↑", 3, 1),
+    ("pages_flushed_per_transaction", "pages flushed per transaction", "", "↓", 2, 1),
+    ("bytes_written_per_transaction", "written by the server per transaction", "KiB", "↓", 1, 1024),
+    ("disk_bytes_written_per_transaction", "written to the disk, by all that use it, per transaction", "KiB", "↓", 1,
      1024),
-    ("redo_bytes_per_transaction", "redo written per transaction", "KiB", "less", 2, 1024),
-    ("fsyncs_per_transaction", "InnoDB's fsyncs per transaction", "", "less", 3, 1),
-    ("cpu_us_per_transaction", "CPU time of the server per transaction", "us", "less", 0, 1),
-    ("redo_full_waits", "waits for space in the redo log", "", "less", 0, 1),
-    ("sync_flush_batches", "batches of sync flushing", "", "less", 0, 1),
-    ("sync_flush_pages", "pages of sync flushing", "", "less", 0, 1),
-    ("free_page_waits", "waits for a free page", "", "less", 0, 1),
-    ("deadlocks", "deadlocks", "", "less", 0, 1),
+    ("redo_bytes_per_transaction", "redo written per transaction", "KiB", "↓", 2, 1024),
+    ("fsyncs_per_transaction", "InnoDB's fsyncs per transaction", "", "↓", 3, 1),
+    ("cpu_us_per_transaction", "CPU time of the server per transaction", "us", "↓", 0, 1),
+    ("redo_full_waits", "waits for space in the redo log", "", "↓", 0, 1),
+    ("sync_flush_batches", "batches of sync flushing", "", "↓", 0, 1),
+    ("sync_flush_pages", "pages of sync flushing", "", "↓", 0, 1),
+    ("free_page_waits", "waits for a free page", "", "↓", 0, 1),
+    ("deadlocks", "deadlocks", "", "↓", 0, 1),
     ("checkpoint_age_min_bytes", "checkpoint age, least", "MiB", "", 1, 1 << 20),
     ("checkpoint_age_max_bytes", "checkpoint age, greatest", "MiB", "", 1, 1 << 20),
     ("dirty_max_pages", "dirty pages, most", "", "", 0, 1),
@@ -54,15 +54,15 @@ FIGURES = (
     ("disk_busy_pct", "real disk busy", "%", "", 0, 1),
     ("limit_writes_pct", "writes submitted, of the model's limit", "%", "", 0, 1),
     ("limit_bytes_pct", "bytes written, of the model's limit", "%", "", 0, 1),
-    ("disk_writes_per_transaction", "writes to the disk per transaction", "", "less", 3, 1),
-    ("disk_flushes_per_transaction", "flushes of the disk per transaction", "", "less", 3, 1),
+    ("disk_writes_per_transaction", "writes to the disk per transaction", "", "↓", 3, 1),
+    ("disk_flushes_per_transaction", "flushes of the disk per transaction", "", "↓", 3, 1),
     ("disk_write_bytes", "mean size of a write to the disk", "KiB", "", 1, 1024),
     *(
         figure
         for owner, name in io_account.NAMES.items()
         for figure in (
-            (f"{owner}_disk_writes_per_transaction", f"of the writes per transaction: {name}", "", "less", 3, 1),
-            (f"{owner}_disk_bytes_per_transaction", f"bytes of these: {name}", "KiB", "less", 2, 1024),
+            (f"{owner}_disk_writes_per_transaction", f"of the writes per transaction: {name}", "", "↓", 3, 1),
+            (f"{owner}_disk_bytes_per_transaction", f"bytes of these: {name}", "KiB", "↓", 2, 1024),
         )
     ),
     ("cpu_idle_pct", "CPU idle, of the whole machine", "%", "", 1, 1),
@@ -77,6 +77,9 @@ GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
 NOISY_STEAL_PCT = 10
 # A fifth of the latency of the fastest network volumes.
 NOTED_LATE_US = 200
+# A plan that sets one of these for a server wants servers that are not equally durable.
+DURABILITY = {"innodb_flush_log_at_trx_commit", "innodb_doublewrite", "sync_binlog", "log_bin", "skip_log_bin",
+              "disable_log_bin"}  # fmt: skip
 LIMIT_UNITS = {"read_iops": "reads/s", "read_bytes_per_s": "bytes/s read", "write_iops": "writes/s",
                "write_bytes_per_s": "bytes/s written", "latency_ms": "ms latency (median)",
                "latency_sigma": "standard deviation of its logarithm", "ios_per_s": "I/Os/s", "bytes_per_s": "bytes/s",
@@ -88,8 +91,10 @@ STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 }
 td, th { border: 1px solid #ccc; padding: 3px 9px; text-align: right }
-td:first-child, th:first-child { text-align: left } th { background: #f3f3f3 } img { max-width: 100% }
-.spread { color: #777; font-size: 85% } td .spread { display: block; white-space: nowrap } .note { color: #a00 }
+td:first-child, th:first-child { text-align: left; position: sticky; left: 0; background: #fff; max-width: 16em }
+th, th:first-child { background: #f3f3f3 } img { max-width: 100% } .wide { overflow-x: auto }
+.spread { color: #777; font-size: 85% } td .spread, td .ratio { display: block; white-space: nowrap } .note { color: #a00 }
+@media (max-width: 700px) { body { margin: 1em auto; padding: 0 .5em } td, th { padding: 2px 5px; font-size: 85% } }
 """
 
 
@@ -115,54 +120,51 @@ def with_spread(spread, digits, divisor=1, of=0):
 
 
 def table(head, rows):
-    """An HTML table. The cells are HTML."""
+    """An HTML table, which scrolls if it is wider than the page. The cells are HTML."""
 
     def line(tag, cells):
         return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
 
-    return f"<table>{line('th', head) if head else ''}{''.join(line('td', row) for row in rows)}</table>"
+    lines = "".join(line("td", row) for row in rows)
+    return f'<div class="wide"><table>{line("th", head) if head else ""}{lines}</table></div>'
 
 
 def noise_text(spread):
     """The spread of the reference's own repetitions around their median."""
     if not spread or spread["of"] < 2 or not spread["median"] or math.isinf(spread["max"]):
         return ""
-    return pale(f"{spread['min'] / spread['median']:.2f} to {spread['max'] / spread['median']:.2f}")
+    return pale(f"noise {spread['min'] / spread['median']:.2f} to {spread['max'] / spread['median']:.2f}")
 
 
 def ratio_text(of_servers, reference, server):
-    ratio = of_servers.get(server, {}).get("ratio")
+    ratio = of_servers[server]["ratio"]
     if ratio is None:
         return ""
-    text = with_spread(ratio, 3)
-    return f"<b>{text}</b>" if comparison.differs(of_servers, reference, server) else text
+    text = f"× {with_spread(ratio, 3)}"
+    return f'<span class="ratio">{f"<b>{text}</b>" if comparison.differs(of_servers, reference, server) else text}</span>'
 
 
 def figure_rows(compared, repetitions, keys=None):
-    """A row for each figure. repetitions is {server: number of runs}; keys selects figures."""
-    reference, *others = repetitions
+    """A row for each figure: of each server the value, and its ratio to the first server's. repetitions is {server:
+    number of runs}; keys selects figures."""
+    reference = next(iter(repetitions))
     rows = []
     for key, name, unit, better, digits, divisor in FIGURES:
         of_servers = compared.get(key)
         if not of_servers or (keys and key not in keys):
             continue
-        cells = [
-            with_spread(of_servers[server], digits, divisor, of) if server in of_servers else "not known" * bool(of)
-            for server, of in repetitions.items()
-        ]
-        rows.append([
-            f"{name}, {unit}" if unit else name,
-            better,
-            *cells,
-            noise_text(of_servers.get(reference)),
-            *(ratio_text(of_servers, reference, server) if better else "" for server in others),
-        ])  # fmt: skip
+        row = [f"{name}{f', {unit}' if unit else ''} {better}"]
+        for server, of in repetitions.items():
+            if server not in of_servers:
+                row.append("not known" if of else "")
+                continue
+            cell = with_spread(of_servers[server], digits, divisor, of)
+            if better:
+                is_reference = server == reference
+                cell += noise_text(of_servers[server]) if is_reference else ratio_text(of_servers, reference, server)
+            row.append(cell)
+        rows.append(row)
     return rows
-
-
-def figure_head(servers):
-    reference, *others = servers
-    return ["better", *servers, f"noise of {reference}", *(f"{server} / {reference}" for server in others)]
 
 
 def count_repetitions(by_server):
@@ -174,27 +176,71 @@ def glance_table(compared, servers):
     rows = []
     for device, workload, by_server, found in compared:
         repetitions = dict.fromkeys(servers, 0) | count_repetitions(by_server)
-        of_section = figure_rows(found, repetitions, GLANCE)
-        names = [f"{workload} on {device}"] + [""] * len(of_section)
-        rows += [[name, *row] for name, row in zip(names, of_section, strict=False)]
-    return table(["", "", *figure_head(servers)], rows)
+        rows += [[f"{workload} on {device}: {name}", *cells] for name, *cells in figure_rows(found, repetitions, GLANCE)]
+    return table(["", *servers], rows)
+
+
+def summary_sentence(compared):
+    """Who does most, and who is steadiest, in the median of all workloads and devices."""
+    reference = next(iter(compared[0][2]))
+    ratios, steadiness = {}, {}
+    for _, _, by_server, found in compared:
+        is_open_loop = by_server[reference][0]["arrivals_per_s"] if reference in by_server else True
+        for server, of in found.get("mean_per_s", {}).items():
+            if of["ratio"] and not is_open_loop:
+                ratios.setdefault(server, []).append(of["ratio"]["median"])
+        for server, of in found.get("worst_second_over_mean", {}).items():
+            steadiness.setdefault(server, []).append(of["median"])
+    medians = {server: statistics.median(of) for server, of in ratios.items()}
+    steady = {server: statistics.median(of) for server, of in steadiness.items()}
+    parts = []
+    if medians:
+        best = max(medians, key=medians.get)
+        spread = f" ({min(ratios[best]):.2f} to {max(ratios[best]):.2f})" if len(ratios[best]) > 1 else ""
+        parts.append(f"most transactions: {best}, {medians[best]:.2f} times those of {reference}{spread}"
+                     if medians[best] > 1 else
+                     f"most transactions: {reference}; next {best}, {medians[best]:.2f} times as many{spread}"
+                     )  # fmt: skip
+    if steady:
+        best = max(steady, key=steady.get)
+        others = f" ({reference}: {steady[reference]:.2f})" if best != reference and reference in steady else ""
+        parts.append(f"steadiest: {best}, worst second {steady[best]:.2f} of what was expected{others}")
+    text = "; ".join(parts)
+    return f"<p><b>{html.escape(text[:1].upper() + text[1:])}.</b></p>" if text else ""
+
+
+def summary(folder, compared):
+    """What a reader sees first: one sentence and one plot of all workloads and devices."""
+    if not compared:
+        return ""
+    rows = []
+    for device, workload, by_server, found in compared:
+        for server in by_server:
+            of_mean = found.get("mean_per_s", {}).get(server)
+            own = {"median": 1, "min": of_mean["min"] / of_mean["median"], "max": of_mean["max"] / of_mean["median"]}
+            place = f"{workload}, {device}: " if len(compared) > 1 else ""
+            is_reference = server == next(iter(by_server))
+            rows.append((place + server, own if is_reference else of_mean["ratio"],
+                         found.get("worst_second_over_mean", {}).get(server)))  # fmt: skip
+    path = folder / "summary.png"
+    plots.summary(path, rows)
+    return summary_sentence(compared) + image(path, "transactions and steadiness of each server")
 
 
 def repetition_table(by_server):
-    """The throughput of each run, in the order of the runs."""
-    reference, *others = by_server
+    """The throughput of each run, in the order of the runs, with its ratio to the first server's."""
     means = {server: {run["repetition"]: run["figures"]["mean_per_s"] for run in runs}
              for server, runs in by_server.items()}  # fmt: skip
     rows = []
-    for repetition, base in means[reference].items():
-        pairs = [(means[server].get(repetition), base) for server in others]
-        rows.append([
-            repetition,
-            *(number(own[repetition], 0) if repetition in own else "" for own in means.values()),
-            *(number(own / base, 3) if own and base else "" for own, base in pairs),
-        ])  # fmt: skip
-    return table(["repetition", *(f"{server}, 1/s" for server in by_server),
-                  *(f"{server} / {reference}" for server in others)], rows)  # fmt: skip
+    for repetition, base in next(iter(means.values())).items():
+        row = [repetition]
+        for server, of in means.items():
+            own = of.get(repetition)
+            is_compared = own and base and server != next(iter(means))
+            ratio = f'<span class="ratio">× {number(own / base, 3)}</span>' if is_compared else ""
+            row.append(number(own, 0) + ratio if repetition in of else "")
+        rows.append(row)
+    return table(["repetition: transactions/s", *by_server], rows)
 
 
 def stall_table(by_server):
@@ -243,8 +289,9 @@ def durability(settings):
     return ", ".join([*(f"{name}={settings[name]}" for name in names), binlog])
 
 
-def notes(by_server, filesystem):
-    """Return what a reader has to know about these runs before the figures."""
+def notes(by_server, filesystem, planned):
+    """Return what a reader has to know about these runs before the figures, and does not expect from the plan's servers
+    (planned)."""
     found = []
     for server, runs in by_server.items():
         for run in runs:
@@ -261,7 +308,7 @@ def notes(by_server, filesystem):
             its_own = run.get("filesystem", filesystem)
             if its_own and not run["is_mounted"]:
                 found.append(f"{which}: on the machine's own file system")
-            elif its_own != filesystem:
+            elif its_own != planned[server].get("filesystem", filesystem):
                 found.append(f"{which}: on {its_own}")
             steal = run["figures"]["cpu_steal_pct"]
             if steal is not None and steal > NOISY_STEAL_PCT:
@@ -270,7 +317,8 @@ def notes(by_server, filesystem):
                 found.append(f"{which}: {run['clients_behind']} clients still had transactions of the time that counts "
                              "long after it: what they took is not known")  # fmt: skip
     durable = {server: durability(runs[0]["settings"]) for server, runs in by_server.items()}
-    if len(set(durable.values())) > 1:
+    sets_it = any(DURABILITY & set(planned[server].get("options", {})) for server in by_server)
+    if len(set(durable.values())) > 1 and not sets_it:
         of_each = "; ".join(f"{server}: {text}" for server, text in durable.items())
         found.append(f"the servers are not equally durable: {of_each}")
     return "".join(f'<p class="note">{html.escape(text)}</p>' for text in found)
@@ -286,7 +334,8 @@ def facts(by_server):
         lines.append(f"<li>{server}: {runs[0]['version']} ({runs[0]['sha256'][:8]}), "
                      f"{len(runs)} repetitions of {runs[0]['measured_s']} s, {runs[0]['clients']} clients, "
                      f"warm-up {with_spread(warmups, 0)} s, redo log of {runs[0]['redo_capacity_bytes'] >> 20} MiB "
-                     f"written {with_spread(writes, 1)} times before; data afterwards: {checked}</li>")  # fmt: skip
+                     f"written {with_spread(writes, 1)} times before; {durability(runs[0]['settings'])}; "
+                     f"data afterwards: {checked}</li>")  # fmt: skip
     arrivals = runs[0]["arrivals_per_s"]
     if arrivals:
         bursts = runs[0]["burst_arrivals_per_s"]
@@ -303,18 +352,18 @@ def option_table(by_server, key, title):
     return f"<details><summary>{title}</summary>{table(['', *by_server], rows)}</details>"
 
 
-def section(folder, device, workload, by_server, compared):
-    """The part of the page about one workload on one device."""
+def section(folder, device, workload, by_server, compared, planned):
+    """The part of the page about one workload on one device. planned: the plan's servers."""
     title = f"{workload} on {device['name']}"
     place = f"{device['name']}.{workload}"
     timeline, percentiles = (folder / f"{place}.{what}.png" for what in ("seconds", "response-times"))
     plots.timeline(timeline, title, by_server)
     plots.percentiles(percentiles, title, by_server)
     page = [
-        f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, device["filesystem"]),
+        f"<h2>{title}</h2><p>{html.escape(limits_text(device))}</p>", notes(by_server, device["filesystem"], planned),
         facts(by_server),
         image(timeline, f"{title}, second by second"), repetition_table(by_server),
-        table(["", *figure_head(by_server)], figure_rows(compared, count_repetitions(by_server))),
+        table(["", *by_server], figure_rows(compared, count_repetitions(by_server))),
         image(percentiles, f"{title}, response times"), kind_table(by_server), stall_table(by_server),
         option_table(by_server, "my_cnf", "my.cnf"), option_table(by_server, "settings", "settings in effect"),
     ]  # fmt: skip
@@ -410,7 +459,7 @@ def write_page(result, folder):
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
     max_steal_pct = plan["run"].get("max_steal_pct", DEFAULT_MAX_STEAL_PCT)
     compared = [(*one, comparison.compare(one[2])) for one in comparison.comparisons(plan, runs)]
-    sections = [section(folder, result["devices"][device], *of_device) for device, *of_device in compared]
+    sections = [section(folder, result["devices"][device], *of_device, plan["servers"]) for device, *of_device in compared]
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
     min_repetitions = comparison.MIN_REPETITIONS
     verdict = ("A ratio in bold type lies outside of that noise in every repetition."
@@ -421,9 +470,10 @@ def write_page(result, folder):
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
+{summary(folder, compared)}
 <p>Figures are medians of the repetitions, with minimum and maximum. A ratio is of the runs of one repetition, which
 followed one another, the first server first. Noise is the spread of the first server's own repetitions around their
-median. {verdict}
+median; × is the ratio. An arrow points to where a figure is better. {verdict}
 What is expected of a second is the mean or, in an open loop, what was due. Response times count from when a transaction
 began or, in an open loop, was due.</p>
 {glance_table(compared, plan["servers"]) if len(compared) > 1 else ""}

@@ -66,15 +66,46 @@ class Index(unittest.TestCase):
 
 
 class Reports(unittest.TestCase):
-    def test_each_kept_result_has_a_report(self):
-        """Also those that an earlier version of the tool made. The plots, which need matplotlib, are left out."""
-        no_plots = mock.patch.dict(sys.modules, {"bench.runner.plots": mock.MagicMock()})
-        with no_plots, tempfile.TemporaryDirectory() as folder:
-            from bench.runner import report
+    """The plots, which need matplotlib, are left out."""
 
-            with mock.patch.object(report, "image", return_value=""), mock.patch.object(report, "say"):
-                for file in kept.files():
-                    with self.subTest(file=file):
-                        report.write_kept(file, Path(folder))
-                        pages = list(Path(folder).glob(f"{file.parent.name}/{file.stem}-[0-9]*/report.html"))
-                        self.assertEqual(len(pages), len(kept.read(file)))
+    def setUp(self):
+        self.enterContext(mock.patch.dict(sys.modules, {"bench.runner.plots": mock.MagicMock()}))
+        from bench.runner import report
+
+        self.report = report
+        self.enterContext(mock.patch.object(report, "image", return_value=""))
+        self.enterContext(mock.patch.object(report, "say"))
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def page(self, file, number=1):
+        return (self.folder / file.parent.name / f"{file.stem}-{number}/report.html").read_text()
+
+    def test_each_kept_result_has_a_report(self):
+        """Also those that an earlier version of the tool made."""
+        for file in kept.files():
+            with self.subTest(file=file):
+                self.report.write_kept(file, self.folder)
+                pages = list(self.folder.glob(f"{file.parent.name}/{file.stem}-[0-9]*/report.html"))
+                self.assertEqual(len(pages), len(kept.read(file)))
+
+    def test_summary(self):
+        """In the first sentence are the servers with most transactions and with the best worst second."""
+        file = kept.KEPT / "doublewrite-volume/cloud-volume.json"
+        self.report.write_kept(file, self.folder)
+        self.assertIn("<b>Most transactions: xfs-rwf, 1.97 times those of stock; steadiest: xfs-rwf, worst second 0.68 of "
+                      "what was expected (stock: 0.31).</b>", self.page(file))  # fmt: skip
+
+    def test_what_the_plan_wants_is_no_warning(self):
+        """Other durability and other file systems. Without the plan's words each is a warning."""
+        (result,) = kept.read(kept.KEPT / "doublewrite-volume/cloud-volume.json")
+        self.report.write_page(result, self.folder)
+        page = (self.folder / "report.html").read_text()
+        self.assertNotIn("not equally durable", page)
+        self.assertNotIn(": on xfs-reflink", page)
+        for server in result["plan"]["servers"].values():
+            server.pop("options", None)
+            server.pop("filesystem", None)
+        self.report.write_page(result, self.folder)
+        page = (self.folder / "report.html").read_text()
+        self.assertIn("not equally durable", page)
+        self.assertIn(": on xfs-reflink", page)

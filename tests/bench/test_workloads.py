@@ -62,7 +62,7 @@ class Workloads(BenchTest):
         self.assertRegex(log.read_text(), r"total number of events: +100\b")
         # The table at the top of the report has all workloads.
         page = (self.results(plan) / "report.html").read_text()
-        self.assertIn("<td>dbstress_rw on disk</td>", page)
+        self.assertIn("<td>dbstress_rw on disk: transactions, 1/s ↑</td>", page)
         for condition in (1, 2, 3, 4):
             self.assertIn(f"consistency condition {condition}: holds", runs["tpcc"]["check"])
         self.assertGreater(runs["tpcc"]["figures"]["new_orders_per_min"], 0)
