@@ -3,11 +3,11 @@
 
     replica_bench.py [--transactions 20000] [--repetitions 3] [--parent FOLDER]
 
-A source of this checkout executes sysbench's oltp_write_only. Its replicas, one of stock (make stock) and three of this
-checkout, have 8 workers that preserve the commit order, and their data is on a file system of their own, which is
-limited to cloud-volume of bench/devices.toml. They receive the transactions first. Then they apply that number each, one
-replica at a time, in turn. Prints for each the transactions per second, and the worst second divided by the mean.
-Needs root, sysbench, and 16 GiB in FOLDER (/var/tmp).
+A source of this checkout executes sysbench's oltp_write_only. Its replicas, one of stock (make stock) and three of
+this checkout, have 8 workers that preserve the commit order. Their data is on a file system of its own, which is limited
+to cloud-volume of bench/devices.toml. They receive the transactions first. Then they apply that number each, one replica
+at a time, in turn. Prints for each the transactions per second, and the worst second divided by the mean. Needs root,
+sysbench, and 16 GiB in FOLDER (/var/tmp).
 """
 
 import argparse
@@ -108,7 +108,8 @@ def measure(options, parent, disk, stack):
         replica.run(*SIZES, *settings)
         replica.sql(replicate_from(source))
     for replica in replicas.values():
-        wait_until(lambda replica=replica: n_executed(replica, uuid) == n_executed(source, uuid), "no copy", WAIT_SECONDS)
+        n = n_executed(source, uuid)
+        wait_until(lambda replica=replica, n=n: n_executed(replica, uuid) == n, "the tables are not there", WAIT_SECONDS)
         replica.sql("STOP REPLICA SQL_THREAD")
     sysbench(source, f"--events={options.transactions * options.repetitions}", "--time=0", "run")
     n = n_executed(source, uuid)
@@ -130,9 +131,10 @@ def run():
     parser.add_argument("--parent", type=Path, default="/var/tmp")
     options = parser.parse_args()
     need_space(options.parent, NEEDED_BYTES, "a source and four replicas")
-    with temporary_folder(options.parent) as parent, filesystem.mounted("ext4", DISK, parent) as disk:
-        with contextlib.ExitStack() as stack:
-            measure(options, parent, disk, stack)
+    with contextlib.ExitStack() as stack:
+        parent = stack.enter_context(temporary_folder(options.parent))
+        disk = stack.enter_context(filesystem.mounted("ext4", DISK, parent))
+        measure(options, parent, disk, stack)
 
 
 if __name__ == "__main__":

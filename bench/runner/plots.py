@@ -90,13 +90,9 @@ def draw(axes, runs, shown, name, scale, colour, server):
 
 
 def timeline(path, title, by_server):
-    """Each second of one repetition: of a few servers as lines in common panels, of more as small panels of their own."""
-    shown = shown_repetition(by_server)
-    if len(by_server) <= LINES_MAX:
-        figure = lines(title, by_server, shown)
-    else:
-        figure = multiples(title, by_server, shown)
-    save(figure, path, min(len(by_server), LINES_MAX))
+    """Each second of one repetition: a few servers as lines in common panels, more in small panels of their own."""
+    how = lines if len(by_server) <= LINES_MAX else multiples
+    save(how(title, by_server, shown_repetition(by_server)), path, min(len(by_server), LINES_MAX))
 
 
 def decorate(axes, name, scale, by_server):
@@ -182,13 +178,11 @@ def rows_figure(n_rows, n_panels=1):
 
 
 def draw_spread(axes, row, spread, **style):
-    """Draw a median as a mark in its row, and the least and the greatest value as a line. Returns whether it is known."""
+    """Draw a median as a mark in its row, and the least and the greatest value as a line."""
     # A response time that is only known to be longer has no place.
-    if not spread or not math.isfinite(spread["max"]):
-        return False
-    axes.plot([spread["min"], spread["max"]], [row, row], color=style["color"], linewidth=1)
-    axes.plot([spread["median"]], [row], linestyle="none", **style)
-    return True
+    if spread and math.isfinite(spread["max"]):
+        axes.plot([spread["min"], spread["max"]], [row, row], color=style["color"], linewidth=1)
+        axes.plot([spread["median"]], [row], linestyle="none", **style)
 
 
 def name_rows(axes, names):

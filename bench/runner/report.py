@@ -93,7 +93,8 @@ table { border-collapse: collapse; margin: 1em 0 }
 td, th { border: 1px solid #ccc; padding: 3px 9px; text-align: right }
 td:first-child, th:first-child { text-align: left; position: sticky; left: 0; background: #fff; max-width: 16em }
 th, th:first-child { background: #f3f3f3 } img { max-width: 100% } .wide { overflow-x: auto }
-.spread { color: #777; font-size: 85% } td .spread, td .ratio { display: block; white-space: nowrap } .note { color: #a00 }
+.spread { color: #777; font-size: 85% } td .spread, td .ratio { display: block; white-space: nowrap }
+.note { color: #a00 }
 @media (max-width: 700px) { body { margin: 1em auto; padding: 0 .5em } td, th { padding: 2px 5px; font-size: 85% } }
 """
 
@@ -141,7 +142,9 @@ def ratio_text(of_servers, reference, server):
     if ratio is None:
         return ""
     text = f"× {with_spread(ratio, 3)}"
-    return f'<span class="ratio">{f"<b>{text}</b>" if comparison.differs(of_servers, reference, server) else text}</span>'
+    if comparison.differs(of_servers, reference, server):
+        text = f"<b>{text}</b>"
+    return f'<span class="ratio">{text}</span>'
 
 
 def figure_rows(compared, repetitions, keys=None):
@@ -176,7 +179,8 @@ def glance_table(compared, servers):
     rows = []
     for device, workload, by_server, found in compared:
         repetitions = dict.fromkeys(servers, 0) | count_repetitions(by_server)
-        rows += [[f"{workload} on {device}: {name}", *cells] for name, *cells in figure_rows(found, repetitions, GLANCE)]
+        for name, *cells in figure_rows(found, repetitions, GLANCE):
+            rows.append([f"{workload} on {device}: {name}", *cells])
     return table(["", *servers], rows)
 
 
@@ -459,7 +463,8 @@ def write_page(result, folder):
     planned = len(plan["devices"]) * len(plan["workloads"]) * len(plan["servers"]) * plan["run"]["repetitions"]
     max_steal_pct = plan["run"].get("max_steal_pct", DEFAULT_MAX_STEAL_PCT)
     compared = [(*one, comparison.compare(one[2])) for one in comparison.comparisons(plan, runs)]
-    sections = [section(folder, result["devices"][device], *of_device, plan["servers"]) for device, *of_device in compared]
+    sections = [section(folder, result["devices"][device], *of_device, plan["servers"])
+                for device, *of_device in compared]  # fmt: skip
     missing = "" if len(runs) == planned else f'<p class="note">{len(runs)} of {planned} runs are done.</p>'
     min_repetitions = comparison.MIN_REPETITIONS
     verdict = ("A ratio in bold type lies outside of that noise in every repetition."

@@ -10,7 +10,6 @@ import shutil
 import signal
 import struct
 import subprocess
-import time
 import unittest
 from pathlib import Path
 

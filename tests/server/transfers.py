@@ -1,5 +1,5 @@
-"""A server with every feature on, sessions that write while a test takes a backup, cuts the power or kills a server, and
-what has to be there afterwards."""
+"""A server with every feature on, sessions that write while a test takes a backup or cuts the power, and what has to be
+there afterwards."""
 
 import contextlib
 import threading
@@ -131,8 +131,8 @@ class ChecksRows(unittest.TestCase):
     """Shared methods of the tests that have such sessions."""
 
     def check_rows(self, server, begin, end):
-        """Each session's transactions from 1 to one number are there as a whole. The number is at least the session's in
-        begin, and at most its number in end and one more, which can be under way then."""
+        """Each session's transactions from 1 to one number are there as a whole. The number is at least that in begin,
+        and at most that in end and one more, which can be under way then."""
         found = {}
         for table in "own", "general":
             self.assertEqual(server.sql(f"CHECK TABLE d.{table} EXTENDED").split()[-1], "OK")
