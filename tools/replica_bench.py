@@ -4,10 +4,10 @@
     replica_bench.py [--transactions 20000] [--repetitions 3] [--parent FOLDER]
 
 A source of this checkout executes sysbench's oltp_write_only. Its replicas, one of stock (make stock) and three of
-this checkout, have 8 workers that preserve the commit order. Their data is on a file system of its own, which is limited
-to cloud-volume of bench/devices.toml. They receive the transactions first. Then they apply that number each, one replica
-at a time, in turn. Prints for each the transactions per second, and the worst second divided by the mean. Needs root,
-sysbench, and 16 GiB in FOLDER (/var/tmp).
+this checkout, have 8 workers that preserve the commit order. Their data is on a file system of its own, which is
+limited to cloud-volume of bench/devices.toml. They receive the transactions first. Then they apply that number each,
+one replica at a time, in turn. Prints for each the transactions per second, and the worst second divided by the mean.
+Needs root, sysbench, and 16 GiB in FOLDER (/var/tmp).
 """
 
 import argparse
@@ -109,7 +109,7 @@ def measure(options, parent, disk, stack):
         replica.sql(replicate_from(source))
     for replica in replicas.values():
         n = n_executed(source, uuid)
-        wait_until(lambda replica=replica, n=n: n_executed(replica, uuid) == n, "the tables are not there", WAIT_SECONDS)
+        wait_until(lambda replica=replica, n=n: n_executed(replica, uuid) == n, "no tables", WAIT_SECONDS)
         replica.sql("STOP REPLICA SQL_THREAD")
     sysbench(source, f"--events={options.transactions * options.repetitions}", "--time=0", "run")
     n = n_executed(source, uuid)
