@@ -23,7 +23,7 @@ SETTINGS = {
     "buffer_pool_size": str(64 * MIB), "doublewrite": "ON", "doublewrite_files": "2", "doublewrite_pages": "128",
     "extend_ahead_pct": "0", "extend_and_initialize": "ON", "flush_log_at_trx_commit": "1",
     "flush_method": "O_DIRECT", "io_capacity": "10000", "io_capacity_max": "20000",
-    "log_buffer_size": str(64 * MIB), "lru_scan_depth": "1024", "page_cleaners": "1",
+    "buffer_pool_instances": "1", "log_buffer_size": str(64 * MIB), "lru_scan_depth": "1024", "page_cleaners": "1",
     "redo_log_capacity": str(64 * MIB), "use_atomic_writes": "OFF",
 }  # fmt: skip
 OTHERS = {"version_comment": "Spillway 1.0.0 (GPL), MySQL Community Server 9.7.2", "log_bin": "ON", "sync_binlog": "1"}
@@ -137,11 +137,14 @@ class Report(Recorded):
              "buffer_pool_flush_lru_pages": 100, "buffer_pool_pages_flushed": 1000, "ahead_flush_delays": 10,
              "ahead_flush_delay_us": 320000, "ahead_flush_throttle_state": "limited",
              "ahead_flush_redo_limit_bytes_per_s": 3 * MIB, "ahead_flush_measured_capacity": 1438,
-             "ahead_flush_sessions_delayed": 0},
+             "ahead_flush_sessions_delayed": 0} | stall("write_throttle", count=10),
+            *[{}] * 8,
+            # A delay that has not ended has no time.
+            {"ahead_flush_delays": 11, "ahead_flush_sessions_delayed": 1} | stall("write_throttle", count=11, waiting=1),
             settings=ON))  # fmt: skip
         for words in ("oldest page age 40.0 MiB, 80 % of the sync age", "100 pages/s", "ahead 90 %, lru 10 %",
                       "flush rounds by trigger: none 25 %, age 75 %", "device write capacity 1438 pages/s (measured)",
-                      "limited to 3.0 MiB/s of redo; 0 sessions delayed now; 10 delays, mean 32 ms"):  # fmt: skip
+                      "limited to 3.0 MiB/s of redo; 1 session delayed now; 11 delays, mean 32 ms"):  # fmt: skip
             self.assertIn(words, said)
 
     def test_server_that_does_not_write(self):
@@ -297,6 +300,9 @@ class Findings(Recorded):
         self.found(["The disk of the data files does"], space | checkpoint | stall("log_writer", count=1, waiting=1),
                    page=page)  # fmt: skip
         self.found(["The disk of the binary log does"], stall("binlog_sync", count=1, waiting=1), page=page)
+        # A leader writes, and the groups behind wait.
+        self.found(["no write to the binary log has ended", "the disk of the binary log is full"],
+                   stall("binlog_write", count=1, waiting=1) | stall("binlog_group", count=9, waiting=9), page=page)
 
     def test_disk_that_answers(self):
         """Waits of the same disk end."""
@@ -353,7 +359,9 @@ class Findings(Recorded):
             ("commit", ON, "innodb_flush_log_at_trx_commit = 2", "read-a-stall.md#cause"),
             ("binlog_sync", ON, "sync_binlog = 0", "read-a-stall.md#cause"),
             ("page_read", {}, "innodb_buffer_pool_size", "read-a-stall.md#cause"),
-            ("page_cleaner", ON, "innodb_io_capacity_max (now 20000)", "read-a-stall.md#cause"),
+            ("page_cleaner", {}, "a lower innodb_io_capacity (now 10000) and then", "read-a-stall.md#cause"),
+            ("page_cleaner", ON, "set a lower innodb_lru_scan_depth", "read-a-stall.md#cause"),
+            ("free_page", {"buffer_pool_instances": "8"}, "more innodb_page_cleaners (now 1)", "read-a-stall.md#cause"),
             ("write_throttle", ON, "innodb_redo_log_capacity (now 64.0 MiB)", "steady-flushing.md#a-delayed"),
         ):  # fmt: skip
             with self.subTest(kind=kind, settings=settings):
@@ -376,6 +384,12 @@ class Findings(Recorded):
         self.found(["innodb_io_capacity_max (now 400)", "SET GLOBAL innodb_io_capacity_max = 20000"],
                    {"ahead_flush_rounds_limited_io_capacity_max": 5}, page="steady-flushing.md#switch-it-on",
                    settings=ON | {"io_capacity_max": "400"})  # fmt: skip
+        # In the other order the server would change the second value.
+        self.found(["SET GLOBAL innodb_io_capacity = 10000, GLOBAL innodb_io_capacity_max = 20000;"],
+                   {"ahead_flush_rounds_limited_io_capacity_max": 5},
+                   settings=ON | {"io_capacity": "30000", "io_capacity_max": "40000"})  # fmt: skip
+        self.found(["set a higher innodb_io_capacity_max."], {"ahead_flush_rounds_limited_io_capacity_max": 5},
+                   settings=ON | {"ahead_flushing_device": "UTIL"})  # fmt: skip
 
     def test_no_space(self):
         self.found(["its disk is nearly full", "Free disk space"], {"tablespace_extend_ahead_no_space": 1},

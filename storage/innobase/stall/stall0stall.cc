@@ -198,15 +198,17 @@ void stall_print(FILE *file) {
     if (summary.count == 0) {
       continue;
     }
-    fprintf(file, "  %-22s%12" PRIu64 "%9" PRIu64 "%14.3f%14.3f%12.3f%12.3f",
+    /* Blanks, so that a figure that is wider than its column is legible. */
+    fprintf(file,
+            "  %-22s %11" PRIu64 " %8" PRIu64 " %13.3f %13.3f %11.3f %11.3f",
             names.row, summary.count, summary.waiting, summary.time_us / 1e3,
             summary.sessions_time_us / 1e3, summary.percentile_us(99) / 1e3,
             summary.max_us / 1e3);
     if (summary.last_us != 0) {
-      fprintf(file, "%10.1f\n",
+      fprintf(file, " %9.1f\n",
               summary.since_last_us(now_us, to_us(s_start)) / 1e6);
     } else {
-      fprintf(file, "%10s\n", "-");
+      fprintf(file, " %9s\n", "-");
     }
   }
 
