@@ -10,6 +10,12 @@ SEMI_SYNC_SOURCE = ("--rpl-semi-sync-source-enabled=ON", "--rpl-semi-sync-source
 SEMI_SYNC_REPLICA = ("--rpl-semi-sync-replica-enabled=ON",)
 APPLIED = """SELECT GTID_SUBSET(received_transaction_set, @@GLOBAL.gtid_executed)
   FROM performance_schema.replication_connection_status WHERE channel_name = ''"""
+# Redo generation is limited to what a few pages per second reclaim.
+SLOW_REPLICA = ("--innodb-redo-log-capacity=8M", "--innodb-io-capacity=100", "--innodb-io-capacity-max=100",
+                "--innodb-adaptive-flushing=OFF", "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-idle-flush-pct=0",
+                "--innodb-ahead-flushing=ON", "--innodb-ahead-flushing-age-pct=1", "--innodb-ahead-flushing-device=OFF",
+                "--replica-pending-jobs-size-max=1M", "--max-allowed-packet=1M")  # fmt: skip
+APPLIER_ERROR = "SELECT MAX(last_error_number) FROM performance_schema.replication_applier_status_by_coordinator"
 # The statements that go to a replica as statements, while sessions write.
 DDL = """ALTER TABLE d.own ADD INDEX k (a(20)); OPTIMIZE TABLE d.general;
 CREATE TABLE d.copy SELECT * FROM d.own WHERE session = 0; ALTER TABLE d.copy ADD PRIMARY KEY (n); DROP TABLE d.copy;
@@ -128,3 +134,43 @@ class Replication(Members):
         self.assertGreater(with_copies.counter("Innodb_dblwr_pages_written"), 0)
         self.assertGreater(back.counter("Innodb_atomic_write_pages_rwf_copy"), 0)
         self.check([source, with_copies, stock, back], load.last(), load.last())
+
+    def test_clone_over_another_database(self):
+        """The recipient has doublewrite copies of its own pages, which fit no page of the clone."""
+        donor = self.member(FORK, self.folder(), features=WITHOUT_ATOMIC)
+        donor.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)")
+        recipient = self.member(FORK, self.folder(), features="innodb_use_atomic_writes = OFF")
+        recipient.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, a CHAR(200) NOT NULL);"
+                      "INSERT INTO d.t WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000) "
+                      "SELECT n, 'of the recipient' FROM r; FLUSH TABLES d.t FOR EXPORT; UNLOCK TABLES;"
+                      "SET GLOBAL innodb_max_dirty_pages_pct_lwm = 0, GLOBAL innodb_max_dirty_pages_pct = 0"
+                      )  # fmt: skip
+        wait_until(lambda: self.copies_contain(recipient, b"of the recipient"), "no page is written")
+        self.clone(donor, recipient)
+        self.assertFalse(self.copies_contain(recipient, b"of the recipient"))
+
+    def copies_contain(self, server, text):
+        return any(text in path.read_bytes() for path in server.data.glob("*.dblwr"))
+
+    def test_stop_while_an_applier_is_delayed(self):
+        """A transaction that does not fit into the queue of its worker: STOP REPLICA gives up waiting after 60 s. The
+        delays of the worker end, so that the transaction does."""
+        source = self.member(STOCK, self.folder())
+        replica = self.member(FORK, self.folder(), *SLOW_REPLICA, features="")
+        replica.sql(replicate_from(source))
+        source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(3000) NOT NULL) "
+                   "CHARSET latin1")  # fmt: skip
+        fill = ("INSERT INTO d.t (a) WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < {}) "
+                "SELECT REPEAT('a', 3000) FROM r")  # fmt: skip
+        source.sql("SET GLOBAL cte_max_recursion_depth = 100000")
+        for _ in range(5):
+            source.sql(fill.format(500))
+        source.sql(fill.format(20_000))
+        # The large transaction: the others are there.
+        wait_until(lambda: replica.sql("SELECT COUNT(*) FROM d.t") == "2500", "the applier is behind")
+        wait_until(lambda: replica.counter("Innodb_ahead_flush_sessions_delayed") > 0, "the applier is not delayed")
+        replica.sql("STOP REPLICA")
+        self.assertEqual(replica.sql(APPLIER_ERROR), "0")
+        replica.sql("SET GLOBAL innodb_ahead_flushing = OFF; START REPLICA")
+        replica.catch_up(source)
+        self.assertEqual(replica.sql("SELECT COUNT(*) FROM d.t"), "22500")

@@ -43,6 +43,7 @@ server could then start (fcntl(2)). */
 #include "dblwr/dblwr0file.h"
 #include "dblwr/hook.h"
 #include "fil0fil.h"
+#include "log0recv.h"
 #include "os0file.h"
 #include "srv0srv.h"
 #include "ut0log.h"
@@ -309,7 +310,8 @@ void dblwr_sync_file(int file, const std::string &path) {
 }
 
 void dblwr_recovered() {
-  if (!s_may_bypass && !s_marker_existed) {
+  /* A clone is in a data directory whose copies are of another database. */
+  if (!s_may_bypass && !s_marker_existed && !recv_sys->is_cloned_db) {
     return;
   }
   /* Without syncs of data files a later recovery may need the copies. */

@@ -59,15 +59,22 @@ latch.
 void redo_generated(ulint bytes);
 
 /** While it lives, the session is not charged for the redo of its thread: a
-rollback. */
+rollback, or in group commit the commits of other sessions. */
 class Uncharged_redo {
  public:
+  /** Not charged in any case. */
   Uncharged_redo();
+
+  /** @param[in]  trx  the transaction that the thread commits: charged if it
+  is of the thread's own session */
+  explicit Uncharged_redo(const trx_t *trx);
+
   ~Uncharged_redo();
   Uncharged_redo(const Uncharged_redo &) = delete;
   Uncharged_redo &operator=(const Uncharged_redo &) = delete;
 
  private:
+  const bool m_is_charged;
   const uint64_t m_generated;
 };
 

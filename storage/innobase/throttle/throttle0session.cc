@@ -40,6 +40,7 @@ do page splits and rollbacks. */
 #include "sql/mysqld_thd_manager.h"
 #include "sql/protocol_classic.h"
 #include "sql/rpl_group_replication.h"
+#include "sql/rpl_rli_pdb.h"
 #include "sql/sql_class.h"
 #include "sql/table.h"
 #include "srv0conc.h"
@@ -77,7 +78,8 @@ nanoseconds. */
 constexpr int64_t CONNECTION_CHECK_NS = 1'000'000'000;
 
 /** The same for a transaction of higher priority that needs its locks, which
-wakes no thread. Only group replication has such transactions. */
+only group replication has, and for an applier that is asked to stop. Neither
+wakes a thread. */
 constexpr int64_t PRIORITY_CHECK_NS = 100'000'000;
 
 /** The limit on the redo of sessions, and when it was decided. Read by each
@@ -382,15 +384,29 @@ struct Stage_progress {
   ulonglong estimated{0};
 };
 
+/** @return whether the session is an applier of replication that is asked to
+stop, or whose transaction will be rolled back, as an earlier one needs its
+locks. Nobody wakes it for that. */
+bool is_ending_applier(const THD *thd) {
+  if (!thd->slave_thread || thd->rli_slave == nullptr) {
+    return false;
+  }
+  return thd->rli_slave->get_c_rli()->abort_slave.load() ||
+         (is_mts_worker(thd) &&
+          get_thd_worker(thd)->found_commit_order_deadlock());
+}
+
 /** Wait until the charges of the session are served.
 @param[in]  thd     the session
 @param[in]  start   the current time
 @param[in]  locker  its transaction, if that has locked rows; else nullptr */
 void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
   const uint64_t id = thd->thread_id();
-  const int64_t check_ns = locker != nullptr && is_group_replication_running()
-                               ? PRIORITY_CHECK_NS
-                               : CONNECTION_CHECK_NS;
+  const bool is_checked_often =
+      thd->slave_thread ||
+      (locker != nullptr && is_group_replication_running());
+  const int64_t check_ns =
+      is_checked_often ? PRIORITY_CHECK_NS : CONNECTION_CHECK_NS;
   mysql_cond_t self;
   mysql_cond_init(0, &self);
   Shared_queue &shared = shared_queue();
@@ -416,7 +432,8 @@ void sleep_until_served(THD *thd, int64_t start, const trx_t *locker) {
     }
     if (!shared.queue.is_waiting(id) || thd->is_killed() ||
         connection_events_loop_aborted() ||
-        (locker != nullptr && TrxInInnoDB::is_aborted(locker))) {
+        (locker != nullptr && TrxInInnoDB::is_aborted(locker)) ||
+        is_ending_applier(thd)) {
       break;
     }
     if (now >= until) {
@@ -541,11 +558,19 @@ void throttle_session_ended(const THD *thd) {
 
 void redo_generated(ulint bytes) { t_redo.generated += bytes; }
 
-Uncharged_redo::Uncharged_redo() : m_generated(t_redo.generated) {}
+Uncharged_redo::Uncharged_redo()
+    : m_is_charged(false), m_generated(t_redo.generated) {}
+
+Uncharged_redo::Uncharged_redo(const trx_t *trx)
+    : m_is_charged(trx->mysql_thd == nullptr ||
+                   trx->mysql_thd->thread_id() == t_redo.session),
+      m_generated(t_redo.generated) {}
 
 Uncharged_redo::~Uncharged_redo() {
-  t_redo.charged = std::min(t_redo.generated,
-                            t_redo.charged + (t_redo.generated - m_generated));
+  if (!m_is_charged) {
+    t_redo.charged = std::min(
+        t_redo.generated, t_redo.charged + (t_redo.generated - m_generated));
+  }
 }
 
 void throttle_statement(const trx_t *trx, const dict_table_t *table) {
