@@ -165,7 +165,7 @@ class Replication(Members):
         source.sql("SET GLOBAL cte_max_recursion_depth = 100000")
         for _ in range(5):
             source.sql(fill.format(500))
-        source.sql(fill.format(20_000))
+        source.sql(fill.format(50_000))
         # The large transaction: the others are there.
         wait_until(lambda: replica.sql("SELECT COUNT(*) FROM d.t") == "2500", "the applier is behind")
         wait_until(lambda: replica.counter("Innodb_ahead_flush_sessions_delayed") > 0, "the applier is not delayed")
@@ -173,4 +173,4 @@ class Replication(Members):
         self.assertEqual(replica.sql(APPLIER_ERROR), "0")
         replica.sql("SET GLOBAL innodb_ahead_flushing = OFF; START REPLICA")
         replica.catch_up(source)
-        self.assertEqual(replica.sql("SELECT COUNT(*) FROM d.t"), "22500")
+        self.assertEqual(replica.sql("SELECT COUNT(*) FROM d.t"), "52500")
