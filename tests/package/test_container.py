@@ -19,6 +19,7 @@ from . import roots
 
 CONTAINER = REPO / "packaging/container"
 ANY_USER = 12345
+WAIT_SECONDS = 60
 DATA = "var/lib/mysql"
 PASSWORD = "it's a \"secret\" \\ %_"
 
@@ -68,8 +69,8 @@ class Container(unittest.TestCase):
         last line to read, a pattern."""
         command = self.root.command("docker-entrypoint.sh", *(arguments or ["mysqld"]), user=user)
         environment = {"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"} | self.environment | environment
-        # A network of its own, as in a container.
-        process = subprocess.Popen(["unshare", "--net", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        # A network of its own, as in a container, and a signal that nohup makes a process ignore.
+        process = subprocess.Popen(["env", "--default-signal=HUP", "unshare", "--net", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, env=environment)  # fmt: skip
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -88,6 +89,13 @@ class Container(unittest.TestCase):
             self.fail(f"it has not ended:\n{output}")
         self.assertEqual(process.wait(), status, output)
         return output
+
+    def wait_until(self, process, condition):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.2)
 
     def end(self, process):
         process.terminate()
@@ -201,15 +209,11 @@ class Container(unittest.TestCase):
         process, output = self.start(until="the error log is", MYSQL_ALLOW_EMPTY_PASSWORD="yes",
                                      MYSQL_INITDB_SKIP_TZINFO="1")  # fmt: skip
         self.assertIn("the error log is '/var/lib/mysql/error.log'", output)
-        while "port: 3306" not in (self.data / "error.log").read_text():
-            self.assertIsNone(process.poll())
-            time.sleep(0.2)
+        self.wait_until(process, lambda: "port: 3306" in (self.data / "error.log").read_text())
         with self.subTest("SIGHUP, after the log was rotated"):
             (self.data / "error.log").rename(self.data / "error.log.1")
             process.send_signal(signal.SIGHUP)
-            while not (self.data / "error.log").exists():
-                self.assertIsNone(process.poll())
-                time.sleep(0.2)
+            self.wait_until(process, (self.data / "error.log").exists)
         self.end(process)
         self.assertIn("Shutdown complete", (self.data / "error.log").read_text())
 
