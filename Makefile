@@ -1,6 +1,6 @@
 # Every target can be repeated, and resumed after an interruption.
 .DEFAULT_GOAL := help
-.PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench test-package guest-tests upstream-tests \
+.PHONY: help packages run stop server stock debug asan deploy check lint test test-debug test-asan test-bench test-package test-group guest-tests upstream-tests \
         ablation install package image dist patch-edit patch-export bench aio-bench drop-bench replica-bench flush-simulation power-cuts clean clean-source as-root
 MAKEFLAGS += --no-print-directory
 
@@ -51,6 +51,11 @@ test-asan: asan stock ## our suites and the server tests of pages on the build w
 test-package: PACKAGES = build package debootstrap
 test-package: as-root deploy stock ## the packages in fresh roots of Debian 12 and 13, half an hour; needs root; not in CI
 	@tools/runtests.py package
+
+test-group: server stock ## Group Replication of three servers, of stock and of the fork: ten minutes; not in CI
+	@tools/build.py release group_replication
+	@tools/build.py stock group_replication
+	@python3 -m unittest -v tests.server.test_group_replication
 
 guest-tests: PACKAGES = build debootstrap
 guest-tests: as-root server ## NVMe that writes pages whole, sectors of 4 KiB: in guests of QEMU; needs root; not in CI

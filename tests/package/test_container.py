@@ -70,8 +70,9 @@ class Container(unittest.TestCase):
         command = self.root.command("docker-entrypoint.sh", *(arguments or ["mysqld"]), user=user)
         environment = {"PATH": "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"} | self.environment | environment
         # A network of its own, as in a container, and a signal that nohup makes a process ignore.
-        process = subprocess.Popen(["env", "--default-signal=HUP", "unshare", "--net", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, env=environment)  # fmt: skip
+        process = subprocess.Popen(["env", "--default-signal=HUP", "unshare", "--net", *command], text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   env=environment)  # fmt: skip
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

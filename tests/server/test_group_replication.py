@@ -144,20 +144,20 @@ class GroupReplication(Members):
         if not (plugins(STOCK) / PLUGIN).exists():
             self.skipTest(f"{plugins(STOCK) / PLUGIN} is not built: tools/build.py stock group_replication")
         xfs = self.xfs()
-        self.create(*[(STOCK, xfs, FEATURES)] * 3)
+        primary, *others = self.create(*[(STOCK, xfs, FEATURES)] * 3)
         rows = None
         for mysqld in FORK, STOCK:
-            for n in range(3):
-                with self.subTest(to=mysqld.parts[-4], member=n), Load(self.group[n - 1], rows) as load:
-                    member = self.group[n]
-                    load.wait_for_more()
+            for member in (*others, primary):
+                if member is primary:
+                    others[0].sql("SELECT group_replication_set_as_primary(@@server_uuid)")
+                    primary, others = others[0], [others[1], primary]
+                with self.subTest(to=mysqld.parts[-4], member=member.number), Load(primary, rows) as load:
                     self.assertEqual(member.end(), 0)
                     member.mysqld = mysqld
                     member.set(FEATURES if mysqld == FORK else "")
+                    load.wait_for_more()
                     self.join_again(member)
                     self.wait_for_all()
                     load.wait_for_more()
                 rows = load.acknowledged
-                primary = self.group[n].sql("SELECT @@server_uuid")
-                self.group[n].sql(f"SELECT group_replication_set_as_primary('{primary}')")
         self.check(load.last())
