@@ -140,7 +140,8 @@ class Report(Recorded):
              "ahead_flush_sessions_delayed": 0} | stall("write_throttle", count=10),
             *[{}] * 8,
             # A delay that has not ended has no time.
-            {"ahead_flush_delays": 11, "ahead_flush_sessions_delayed": 1} | stall("write_throttle", count=11, waiting=1),
+            stall("write_throttle", count=11, waiting=1)
+            | {"ahead_flush_delays": 11, "ahead_flush_sessions_delayed": 1},
             settings=ON))  # fmt: skip
         for words in ("oldest page age 40.0 MiB, 80 % of the sync age", "100 pages/s", "ahead 90 %, lru 10 %",
                       "flush rounds by trigger: none 25 %, age 75 %", "device write capacity 1438 pages/s (measured)",
