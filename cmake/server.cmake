@@ -10,7 +10,7 @@ set(spw_source "${spw_build}/${SPILLWAY_TREE}/source")
 set(spw_server "${spw_build}/${SPILLWAY_TREE}/${SPILLWAY_FLAVOR}")
 
 # "system" libraries are Debian's. No build has NDB or the router (a separate program). Only the deploy build has the
-# X plugin, group replication and authentication by devices.
+# X plugin and authentication by devices; others build group replication when asked to.
 set(spw_options
   -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
   # Empty: CMake would otherwise take the flags that the environment had when the build folder was made.

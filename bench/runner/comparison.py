@@ -79,11 +79,11 @@ def throughput_ratios(sections, max_steal_pct):
     return found
 
 
-def differs(of_servers, reference, server):
+def differs(of_servers, reference, server, min_repetitions=MIN_REPETITIONS):
     """Return whether each repetition's ratio lies outside of the noise, the reference's own spread around its median.
-    False with fewer than MIN_REPETITIONS."""
+    False with fewer repetitions than min_repetitions."""
     own, noise = of_servers.get(server), of_servers.get(reference)
     ratio = own and own["ratio"]
-    if not noise or not ratio or not noise["median"] or ratio["of"] < MIN_REPETITIONS:
+    if not noise or not ratio or not noise["median"] or ratio["of"] < min_repetitions:
         return False
     return ratio["min"] > noise["max"] / noise["median"] or ratio["max"] < noise["min"] / noise["median"]

@@ -194,15 +194,17 @@ def name_rows(axes, names):
 def percentiles(path, title, by_server):
     figure, axes = rows_figure(len(by_server))
     for row, runs in enumerate(by_server.values()):
-        for (key, label), mark in zip(PERCENTILES, MARKS, strict=True):
+        for (key, _), mark in zip(PERCENTILES, MARKS, strict=True):
             spread = figures.spread(comparison.values(runs, key))
-            draw_spread(axes, row, spread, color=COLOURS[0], marker=mark, markersize=6, label="" if row else label)
+            draw_spread(axes, row, spread, color=COLOURS[0], marker=mark, markersize=6)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     name_rows(axes, by_server)
     axes.set_xlabel("response time, ms, that so many percent of the transactions did not exceed")
     axes.set_title(f"{title}: median of the repetitions, least and greatest", fontsize=11)
-    # Beside the plot, where it hides no mark.
+    # Beside the plot, where it hides no mark. Not of the marks drawn: a server may lack one.
+    for (_, label), mark in zip(PERCENTILES, MARKS, strict=True):
+        axes.plot([], [], linestyle="none", color=COLOURS[0], marker=mark, label=label)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, fontsize=9)
     save(figure, path, 1)
 

@@ -71,15 +71,21 @@ FIGURES = (
 )  # fmt: skip
 # With fewer pairs, a result in one direction only has a probability of 1/16 or more between equal servers.
 SIGN_TEST_PAIRS = 6
+# With one repetition the noise is not known, and no server is called the best.
+NAMED_REPETITIONS = 2
 # The figures in the table at the top.
 GLANCE = ("mean_per_s", "worst_second_over_mean", "p99.9_ms")
 # Source: measured. With more steal, throughput follows the host and not the server.
 NOISY_STEAL_PCT = 10
 # A fifth of the latency of the fastest network volumes.
 NOTED_LATE_US = 200
-# A plan that sets one of these for a server wants servers that are not equally durable.
-DURABILITY = {"innodb_flush_log_at_trx_commit", "innodb_doublewrite", "sync_binlog", "log_bin", "skip_log_bin",
-              "disable_log_bin"}  # fmt: skip
+# Settings that say how durable a server is, and the options of a plan that change them.
+DURABILITY = {
+    "innodb_flush_log_at_trx_commit": {"innodb_flush_log_at_trx_commit"},
+    "innodb_doublewrite": {"innodb_doublewrite"},
+    "sync_binlog": {"sync_binlog"},
+    "log_bin": {"log_bin", "skip_log_bin", "disable_log_bin"},
+}
 LIMIT_UNITS = {"read_iops": "reads/s", "read_bytes_per_s": "bytes/s read", "write_iops": "writes/s",
                "write_bytes_per_s": "bytes/s written", "latency_ms": "ms latency (median)",
                "latency_sigma": "standard deviation of its logarithm", "ios_per_s": "I/Os/s", "bytes_per_s": "bytes/s",
@@ -184,51 +190,57 @@ def glance_table(compared, servers):
     return table(["", *servers], rows)
 
 
-def summary_sentence(compared):
-    """Who does most, and who is steadiest, in the median of all workloads and devices."""
-    reference = next(iter(compared[0][2]))
-    ratios, steadiness = {}, {}
-    for _, _, by_server, found in compared:
-        is_open_loop = by_server[reference][0]["arrivals_per_s"] if reference in by_server else True
-        for server, of in found.get("mean_per_s", {}).items():
-            if of["ratio"] and not is_open_loop:
-                ratios.setdefault(server, []).append(of["ratio"]["median"])
-        for server, of in found.get("worst_second_over_mean", {}).items():
-            steadiness.setdefault(server, []).append(of["median"])
-    medians = {server: statistics.median(of) for server, of in ratios.items()}
-    steady = {server: statistics.median(of) for server, of in steadiness.items()}
+def best(compared, key, servers):
+    """The server with the best median of a figure in all comparisons, if it differs from the first server in each; None
+    without such a server."""
+    medians = {server: statistics.median(of[key][server]["median"] for of in compared) for server in servers}
+    server = max(servers, key=medians.get)
+    is_better = all(comparison.differs(of[key], servers[0], server, NAMED_REPETITIONS) for of in compared)
+    return server if server != servers[0] and is_better else None
+
+
+def summary_sentence(compared, servers):
+    """Who does most, and who is steadiest, as far as the differences exceed the noise in all comparisons."""
+    reference, *others = servers
+    # An open loop's throughput is the plan's.
+    closed = [found for _, _, by_server, found in compared if not next(iter(by_server.values()))[0]["arrivals_per_s"]]
     parts = []
-    if medians:
-        best = max(medians, key=medians.get)
-        spread = f" ({min(ratios[best]):.2f} to {max(ratios[best]):.2f})" if len(ratios[best]) > 1 else ""
-        parts.append(f"most transactions: {best}, {medians[best]:.2f} times those of {reference}{spread}"
-                     if medians[best] > 1 else
-                     f"most transactions: {reference}; next {best}, {medians[best]:.2f} times as many{spread}"
-                     )  # fmt: skip
-    if steady:
-        best = max(steady, key=steady.get)
-        others = f" ({reference}: {steady[reference]:.2f})" if best != reference and reference in steady else ""
-        parts.append(f"steadiest: {best}, worst second {steady[best]:.2f} of what was expected{others}")
+    every = [found for *_, found in compared]
+    for key, name, all_found in (("mean_per_s", "most transactions", closed),
+                                 ("worst_second_over_mean", "steadiest", every)):  # fmt: skip
+        of_all = [found for found in all_found if len(found.get(key, ())) == len(servers)]
+        if not others or not of_all:
+            continue
+        server = best(of_all, key, servers)
+        if not server:
+            parts.append(f"{name}: no server is better than {reference} beyond the noise")
+        elif key == "mean_per_s":
+            ratio = statistics.median(found[key][server]["ratio"]["median"] for found in of_all)
+            parts.append(f"{name}: {server}, {ratio:.2f} times those of {reference}")
+        else:
+            own, base = (statistics.median(found[key][one]["median"] for found in of_all)
+                         for one in (server, reference))  # fmt: skip
+            parts.append(f"{name}: {server}, worst second {own:.2f} of what was expected ({reference}: {base:.2f})")
     text = "; ".join(parts)
     return f"<p><b>{html.escape(text[:1].upper() + text[1:])}.</b></p>" if text else ""
 
 
-def summary(folder, compared):
+def summary(folder, compared, servers):
     """What a reader sees first: one sentence and one plot of all workloads and devices."""
     if not compared:
         return ""
     rows = []
     for device, workload, by_server, found in compared:
         for server in by_server:
-            of_mean = found.get("mean_per_s", {}).get(server)
-            own = {"median": 1, "min": of_mean["min"] / of_mean["median"], "max": of_mean["max"] / of_mean["median"]}
+            of_mean = found.get("mean_per_s", {}).get(server, {"median": 0, "ratio": None})
+            ratio = of_mean["ratio"]
+            if server == next(iter(by_server)) and of_mean["median"]:
+                ratio = {key: of_mean[key] / of_mean["median"] for key in ("median", "min", "max")}
             place = f"{workload}, {device}: " if len(compared) > 1 else ""
-            is_reference = server == next(iter(by_server))
-            rows.append((place + server, own if is_reference else of_mean["ratio"],
-                         found.get("worst_second_over_mean", {}).get(server)))  # fmt: skip
+            rows.append((place + server, ratio, found.get("worst_second_over_mean", {}).get(server)))
     path = folder / "summary.png"
     plots.summary(path, rows)
-    return summary_sentence(compared) + image(path, "transactions and steadiness of each server")
+    return summary_sentence(compared, servers) + image(path, "transactions and steadiness of each server")
 
 
 def repetition_table(by_server):
@@ -320,11 +332,13 @@ def notes(by_server, filesystem, planned):
             if run["clients_behind"]:
                 found.append(f"{which}: {run['clients_behind']} clients still had transactions of the time that counts "
                              "long after it: what they took is not known")  # fmt: skip
-    durable = {server: durability(runs[0]["settings"]) for server, runs in by_server.items()}
-    sets_it = any(DURABILITY & set(planned[server].get("options", {})) for server in by_server)
-    if len(set(durable.values())) > 1 and not sets_it:
-        of_each = "; ".join(f"{server}: {text}" for server, text in durable.items())
-        found.append(f"the servers are not equally durable: {of_each}")
+    wanted = {name for server in by_server for name in planned[server].get("options", {})}
+    settings = {server: runs[0]["settings"] for server, runs in by_server.items()}
+    for name, options in DURABILITY.items():
+        of_each = {server: of[name] for server, of in settings.items() if name in of}
+        if len(set(of_each.values())) > 1 and not wanted & options:
+            text = "; ".join(f"{server}: {value}" for server, value in of_each.items())
+            found.append(f"the servers are not equally durable, {name}: {text}")
     return "".join(f'<p class="note">{html.escape(text)}</p>' for text in found)
 
 
@@ -475,7 +489,7 @@ def write_page(result, folder):
     page = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(plan["title"])}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(plan["title"])}</h1><p>{html.escape(plan["description"])}</p>{missing}
-{summary(folder, compared)}
+{summary(folder, compared, list(plan["servers"]))}
 <p>Figures are medians of the repetitions, with minimum and maximum. A ratio is of the runs of one repetition, which
 followed one another, the first server first. Noise is the spread of the first server's own repetitions around their
 median; × is the ratio. An arrow points to where a figure is better. {verdict}

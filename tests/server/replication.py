@@ -1,5 +1,9 @@
 """Servers that replicate, for tests that need more than one."""
 
+import contextlib
+import os
+import random
+import secrets
 import signal
 import socket
 
@@ -13,21 +17,27 @@ from .transfers import FEATURES, ChecksRows, Server
 DISK = "3G"
 SECTOR_BYTES = 512
 PLUGINS = "rpl_semi_sync_source=semisync_source.so;rpl_semi_sync_replica=semisync_replica.so;clone=mysql_clone.so"
-OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+# The servers run as root: by TCP only the account of replication can connect. With names, root@localhost could.
+OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--skip-name-resolve", "--loose-mysqlx=OFF",
+           "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
            "--log-bin=binlog", "--relay-log=relay", "--relay-log-recovery=ON", "--replica-parallel-workers=8",
            "--replica-preserve-commit-order=ON", f"--plugin-load={PLUGINS}")  # fmt: skip
-ACCOUNT = """CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r';
+PASSWORD = secrets.token_hex(16)
+ACCOUNT = f"""CREATE USER r@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';
 GRANT REPLICATION SLAVE, BACKUP_ADMIN, CONNECTION_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO r@'127.0.0.1';"""
 REPLICATE = """CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {}, SOURCE_USER = 'r',
-  SOURCE_PASSWORD = 'r', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000;
+  SOURCE_PASSWORD = '{}', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 1000;
 START REPLICA;"""
 WITHOUT_ATOMIC = FEATURES.replace("atomic_writes = ON", "atomic_writes = OFF")
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no server has and that the kernel gives to no connection."""
+    while True:
+        port = random.randrange(20_000, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def plugins(mysqld):
@@ -35,7 +45,7 @@ def plugins(mysqld):
 
 
 def replicate_from(source):
-    return REPLICATE.format(source.port)
+    return REPLICATE.format(source.port, PASSWORD)
 
 
 class Member(Server):
@@ -68,6 +78,10 @@ class Member(Server):
 
 class Members(ChecksRows):
     """Shared methods of the tests of replication."""
+
+    def setUp(self):
+        if os.geteuid() != 0 or not os.access("/dev/loop-control", os.W_OK) or not os.access("/dev/fuse", os.W_OK):
+            self.skipTest("mounting file systems needs root, /dev/loop-control and /dev/fuse")
 
     def folder(self):
         return self.enterContext(temporary_folder("/var/tmp"))

@@ -1,7 +1,7 @@
 """Replication between stock and this server with every feature on, while sessions write: in both directions, after a
 power cut of the replica or of the source, and with a replica that is a clone."""
 
-from .replication import WITHOUT_ATOMIC, Members, plugins, replicate_from
+from .replication import PASSWORD, WITHOUT_ATOMIC, Members, plugins, replicate_from
 from .scratch import FORK, STOCK, WAIT_SECONDS, wait_until
 from .transfers import MIB, PREALLOCATED, SETUP, Load
 
@@ -10,11 +10,12 @@ SEMI_SYNC_SOURCE = ("--rpl-semi-sync-source-enabled=ON", "--rpl-semi-sync-source
 SEMI_SYNC_REPLICA = ("--rpl-semi-sync-replica-enabled=ON",)
 APPLIED = """SELECT GTID_SUBSET(received_transaction_set, @@GLOBAL.gtid_executed)
   FROM performance_schema.replication_connection_status WHERE channel_name = ''"""
-# Redo generation is limited to what a few pages per second reclaim.
+# Redo generation is limited to what a few pages per second reclaim; other than that a slow disk matters little.
 SLOW_REPLICA = ("--innodb-redo-log-capacity=8M", "--innodb-io-capacity=100", "--innodb-io-capacity-max=100",
                 "--innodb-adaptive-flushing=OFF", "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-idle-flush-pct=0",
                 "--innodb-ahead-flushing=ON", "--innodb-ahead-flushing-age-pct=1", "--innodb-ahead-flushing-device=OFF",
-                "--replica-pending-jobs-size-max=1M", "--max-allowed-packet=1M")  # fmt: skip
+                "--replica-pending-jobs-size-max=1M", "--max-allowed-packet=1M", "--innodb-doublewrite=OFF",
+                "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0")  # fmt: skip
 APPLIER_ERROR = "SELECT MAX(last_error_number) FROM performance_schema.replication_applier_status_by_coordinator"
 # The statements that go to a replica as statements, while sessions write.
 DDL = """ALTER TABLE d.own ADD INDEX k (a(20)); OPTIMIZE TABLE d.general;
@@ -24,6 +25,7 @@ ALTER TABLE d.own DROP INDEX k;"""
 
 class Replication(Members):
     def setUp(self):
+        super().setUp()
         for mysqld in FORK, STOCK:
             if not (plugins(mysqld) / "semisync_source.so").exists():
                 self.skipTest(f"{plugins(mysqld)} is not complete: make server stock")
@@ -109,7 +111,7 @@ class Replication(Members):
     def clone(self, donor, recipient):
         """Make recipient a clone of donor, which ends it, and a replica of donor."""
         recipient.sql(f"SET GLOBAL clone_valid_donor_list = '127.0.0.1:{donor.port}'")
-        said = recipient.client(f"CLONE INSTANCE FROM r@'127.0.0.1':{donor.port} IDENTIFIED BY 'r'").stderr
+        said = recipient.client(f"CLONE INSTANCE FROM r@'127.0.0.1':{donor.port} IDENTIFIED BY '{PASSWORD}'").stderr
         self.assertIn("Restart server failed", said)
         recipient.process.wait(WAIT_SECONDS)
         recipient.run()

@@ -371,6 +371,9 @@ class Findings(Recorded):
         for kind in ("commit", "page_read"):
             self.found(["innodb_ahead_flushing = ON"], long_wait(kind) | {"buffer_pool_pages_flushed": 900},
                        page="steady-flushing.md#switch-it-on")  # fmt: skip
+        self.found(["a lower innodb_io_capacity (now 10000) and then"],
+                   long_wait("page_cleaner") | stall("log_buffer", count=900, time_us=900_000)
+                   | {"buffer_pool_pages_flushed": 900}, page="read-a-stall.md#cause")  # fmt: skip
         self.found(["Wait a minute"], long_wait("write_throttle"), settings=ON, uptime=20)
 
     def test_extension_is_one_finding(self):
