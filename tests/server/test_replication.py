@@ -154,6 +154,27 @@ class Replication(Members):
     def copies_contain(self, server, text):
         return any(text in path.read_bytes() for path in server.data.glob("*.dblwr"))
 
+    def test_events_that_a_stock_replica_does_not_know(self):
+        """Their text is in the binary log, and stops the replica; without the binary log it goes on."""
+        source = self.member(FORK, self.folder(), features=WITHOUT_ATOMIC)
+        replica = self.member(STOCK, self.folder())
+        replica.sql(replicate_from(source))
+        source.sql("CREATE DATABASE d")
+        for n, (statement, error) in enumerate((("ALTER TABLESPACE g SET EXTENT_SIZE = 64M", "1064"),
+                                                ("SET GLOBAL innodb_ahead_flushing = ON", "1193"))):  # fmt: skip
+            with self.subTest(statement):
+                event = f"CREATE EVENT d.e{{}} ON SCHEDULE EVERY 1 DAY DO {statement}"
+                source.sql(f"SET sql_log_bin = 0; {event.format(n)}")
+                replica.catch_up(source)
+                source.sql(event.format(n + 2))
+                wait_until(lambda error=error: replica.sql(APPLIER_ERROR) == error, "the replica has not stopped")
+                # Leave the statement out, the source's last one.
+                uuid, _, numbers = source.sql("SELECT @@GLOBAL.gtid_executed").partition(":")
+                gtid = f"{uuid}:{numbers.rpartition('-')[2]}"
+                replica.sql(f"STOP REPLICA; SET gtid_next = '{gtid}'; BEGIN; COMMIT; SET gtid_next = AUTOMATIC;"
+                            "START REPLICA")  # fmt: skip
+        replica.catch_up(source)
+
     def test_stop_while_an_applier_is_delayed(self):
         """A transaction that does not fit into the queue of its worker: STOP REPLICA gives up waiting after 60 s. The
         delays of the worker end, so that the transaction does."""
