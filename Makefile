@@ -52,7 +52,7 @@ test-package: PACKAGES = build package debootstrap
 test-package: as-root deploy stock ## the packages in fresh roots of Debian 12 and 13, half an hour; needs root; not in CI
 	@tools/runtests.py package
 
-test-group: server stock ## Group Replication of three servers, of stock and of the fork: ten minutes; not in CI
+test-group: as-root server stock ## Group Replication of three servers, of stock and of the fork: ten minutes; needs root; not in CI
 	@tools/build.py release group_replication
 	@tools/build.py stock group_replication
 	@python3 -m unittest -v tests.server.test_group_replication

@@ -85,7 +85,7 @@ ExternalProject_Add(server
   USES_TERMINAL_CONFIGURE ON
   USES_TERMINAL_BUILD ON)
 
-# Not built otherwise, except in deploy: a quarter of an hour.
+# Not built otherwise, except in deploy: four minutes.
 add_custom_target(group_replication
   COMMAND "${CMAKE_COMMAND}" --build "${spw_server}" --target group_replication
   DEPENDS server

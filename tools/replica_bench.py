@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import itertools
 import statistics
-import subprocess
 import sys
 import time
 import tomllib
@@ -22,9 +21,10 @@ from pathlib import Path
 
 from spillway import filesystem
 from spillway.block_throttle import Limits, throttled
-from spillway.common import DIES_WITH_US, REPO, Failure, main, need_space
+from spillway.common import REPO, Failure, main, need_space
+from spillway.instance import DATABASE
 from spillway.resources import temporary_folder
-from spillway.sysbench import SYSBENCH_SCRIPTS, sysbench_environment
+from spillway.sysbench import SYSBENCH_SCRIPTS, run_sysbench, sysbench_command
 
 sys.path.insert(0, str(REPO))
 from tests.server.replication import ACCOUNT, Member, replicate_from
@@ -43,7 +43,7 @@ REPLICAS = {
     "ahead flushing ON": (FORK, (ON,)),
     "ON, max delay 0": (FORK, (ON, "--innodb-ahead-flushing-max-delay-us=0")),
 }
-TABLES, ROWS, CLIENTS = 4, 250_000, 16
+LOAD = {"tables": 4, "table_size": 250_000, "threads": 16}
 WAIT_SECONDS = 1800
 # The idle page cleaners write all but those that InnoDB's own threads change.
 CLEAN_PAGES = 100
@@ -51,14 +51,9 @@ RECEIVED = """SELECT GTID_SUBSET('{}', CONCAT(received_transaction_set, ',', @@G
   FROM performance_schema.replication_connection_status WHERE channel_name = ''"""
 
 
-def sysbench(source, *options):
-    command = ["sysbench", str(SYSBENCH_SCRIPTS / "oltp_write_only.lua"), "--db-driver=mysql",
-               f"--mysql-socket={source.path}/s", "--mysql-user=root", "--mysql-db=d", f"--tables={TABLES}",
-               f"--table-size={ROWS}", f"--threads={CLIENTS}", *options]  # fmt: skip
-    result = subprocess.run([*DIES_WITH_US, *command], capture_output=True, text=True, env=sysbench_environment(),
-                            check=False)  # fmt: skip
-    if result.returncode != 0 or "FATAL: " in result.stdout:
-        raise Failure(f"sysbench failed: {(result.stdout + result.stderr)[-1000:]}")
+def sysbench(source, verb, options=None):
+    command = sysbench_command(SYSBENCH_SCRIPTS / "oltp_write_only.lua", source, LOAD | (options or {}))
+    run_sysbench([*command, verb], source.path / "sysbench.log", verb)
 
 
 def n_executed(server, uuid):
@@ -85,6 +80,8 @@ def apply(replica, uuid, n, limits):
             if len(seen) > WAIT_SECONDS:
                 raise Failure(f"{n} transactions take too long: {replica.sql('SHOW REPLICA STATUS')}")
     replica.sql("STOP REPLICA SQL_THREAD")
+    if len(seen) < 3:
+        raise Failure(f"{n} transactions take less than a second: set more --transactions")
     return [after - before for before, after in itertools.pairwise(seen)][:-1]
 
 
@@ -98,7 +95,7 @@ def measure(options, parent, disk, stack):
     source = stack.enter_context(Member(FORK, parent, ""))
     source.initialise(FORK)
     source.run(*SOURCE)
-    source.sql(f"SET sql_log_bin = 0; {ACCOUNT} SET sql_log_bin = 1; CREATE DATABASE d")
+    source.sql(f"SET sql_log_bin = 0; {ACCOUNT} SET sql_log_bin = 1; CREATE DATABASE {DATABASE}")
     uuid = source.sql("SELECT @@server_uuid")
     sysbench(source, "prepare")
     replicas = {}
@@ -111,7 +108,7 @@ def measure(options, parent, disk, stack):
         n = n_executed(source, uuid)
         wait_until(lambda replica=replica, n=n: n_executed(replica, uuid) == n, "no tables", WAIT_SECONDS)
         replica.sql("STOP REPLICA SQL_THREAD")
-    sysbench(source, f"--events={options.transactions * options.repetitions}", "--time=0", "run")
+    sysbench(source, "run", {"events": options.transactions * options.repetitions, "time": 0})
     n = n_executed(source, uuid)
     for replica in replicas.values():
         wait_until(lambda replica=replica: has_received(replica, uuid, n), "not received", WAIT_SECONDS)

@@ -173,8 +173,7 @@ def throughput(path, title, by_label):
 
 def rows_figure(n_rows, n_panels=1):
     """A figure with a row for each server, the first on top."""
-    figure, axes = pyplot.subplots(1, n_panels, sharey=True, figsize=(8.5, 1.2 + 0.3 * n_rows), constrained_layout=True)
-    return figure, axes
+    return pyplot.subplots(1, n_panels, sharey=True, figsize=(8.5, 1.2 + 0.3 * n_rows), constrained_layout=True)
 
 
 def draw_spread(axes, row, spread, **style):

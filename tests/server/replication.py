@@ -19,9 +19,9 @@ SECTOR_BYTES = 512
 PLUGINS = "rpl_semi_sync_source=semisync_source.so;rpl_semi_sync_replica=semisync_replica.so;clone=mysql_clone.so"
 # The servers run as root: by TCP only the account of replication can connect. With names, root@localhost could.
 OPTIONS = ("--skip-networking=OFF", "--bind-address=127.0.0.1", "--skip-name-resolve", "--loose-mysqlx=OFF",
-           "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
-           "--log-bin=binlog", "--relay-log=relay", "--relay-log-recovery=ON", "--replica-parallel-workers=8",
-           "--replica-preserve-commit-order=ON", f"--plugin-load={PLUGINS}")  # fmt: skip
+           "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-bin=binlog", "--relay-log=relay",
+           "--relay-log-recovery=ON", "--replica-parallel-workers=8", "--replica-preserve-commit-order=ON",
+           f"--plugin-load={PLUGINS}")  # fmt: skip
 PASSWORD = secrets.token_hex(16)
 ACCOUNT = f"""CREATE USER r@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';
 GRANT REPLICATION SLAVE, BACKUP_ADMIN, CONNECTION_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO r@'127.0.0.1';"""
@@ -61,9 +61,14 @@ class Member(Server):
 
     def __enter__(self):
         super().__enter__()
-        self.set(self.features if self.mysqld == FORK else "")
+        self.use(self.mysqld)
         self.data = self.parent_of_data / f"data{self.number}"
         return self
+
+    def use(self, mysqld):
+        """The program that runs from now on. Only the fork has the features."""
+        self.mysqld = mysqld
+        self.set(self.features if mysqld == FORK else "")
 
     def run(self, *options):
         self.start(self.mysqld, *OPTIONS, f"--plugin-dir={plugins(self.mysqld)}", f"--port={self.port}",

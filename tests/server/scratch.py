@@ -66,6 +66,7 @@ class Scratch:
         self.folder = Folder()
         self.path = self.folder.enter_context(temporary_folder(self.parent))
         self.data = self.path / "data"
+        self.socket = self.path / "s"
         self.log = self.path / "error.log"
         self.process = None
         return self
@@ -79,7 +80,7 @@ class Scratch:
     def options(self, mysqld):
         messages = mysqld.parent.parent / "share"
         return [str(mysqld), "--no-defaults", "--user=root", f"--datadir={self.data}", f"--log-error={self.log}",
-                f"--lc-messages-dir={messages}", f"--socket={self.path}/s", f"--pid-file={self.path}/pid",
+                f"--lc-messages-dir={messages}", f"--socket={self.socket}", f"--pid-file={self.path}/pid",
                 "--skip-networking", f"--innodb-page-size={self.page_bytes}",
                 "--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"]  # fmt: skip
 
@@ -109,7 +110,7 @@ class Scratch:
         return self.process.wait(STOP_SECONDS)
 
     def client_command(self):
-        return client_command(CLIENT, f"{self.path}/s", "--user=root", "--batch", "--unbuffered", "--skip-column-names")
+        return client_command(CLIENT, self.socket, "--user=root", "--batch", "--unbuffered", "--skip-column-names")
 
     def session(self):
         """A client that stays connected and executes the statements written to its stdin."""
@@ -145,7 +146,7 @@ class Scratch:
     def start_script(self, program, *options, user="root", wrapper=(), folders=(FORK.parent,)):
         """Start one of scripts/, which runs the client. folders: where it finds the client. Returns the process."""
         path = ":".join((*map(str, folders), os.environ["PATH"]))
-        command = [*wrapper, program, "--no-defaults", f"--socket={self.path}/s", f"--user={user}", *options]
+        command = [*wrapper, program, "--no-defaults", f"--socket={self.socket}", f"--user={user}", *options]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=os.environ | {"PATH": path})  # fmt: skip
 

@@ -12,6 +12,7 @@ from .transfers import FEATURES, SETUP, Load
 PLUGIN = "group_replication.so"
 USER = f"""CHANGE REPLICATION SOURCE TO SOURCE_USER = 'r', SOURCE_PASSWORD = '{PASSWORD}'
   FOR CHANNEL 'group_replication_recovery'"""
+# The states of the members as the one that is asked sees them.
 STATES = """SELECT IFNULL(GROUP_CONCAT(member_state ORDER BY member_state), '')
   FROM performance_schema.replication_group_members"""
 # A server can be linked again later than its plugin, without a change.
@@ -28,10 +29,6 @@ class GroupMember(Member):
     def __init__(self, mysqld, parent, features):
         super().__init__(mysqld, parent, features)
         self.address = f"127.0.0.1:{free_port()}"
-
-    def states(self):
-        """The states of the members as this one sees them."""
-        return self.sql(STATES)
 
 
 class GroupReplication(Members):
@@ -62,16 +59,12 @@ class GroupReplication(Members):
             member.initialise(member.mysqld)
             self.run_member(member)
             member.sql(f"SET sql_log_bin = 0; {ACCOUNT} {USER}")
-        self.bootstrap(self.group[0])
-        self.group[0].sql(SETUP)
+        self.group[0].sql("SET GLOBAL group_replication_bootstrap_group = ON; START GROUP_REPLICATION;"
+                          f"SET GLOBAL group_replication_bootstrap_group = OFF; {SETUP}")  # fmt: skip
         for member in self.group[1:]:
             member.sql("START GROUP_REPLICATION")
         self.wait_for_all()
         return self.group
-
-    def bootstrap(self, member):
-        member.sql("SET GLOBAL group_replication_bootstrap_group = ON; START GROUP_REPLICATION;"
-                   "SET GLOBAL group_replication_bootstrap_group = OFF")  # fmt: skip
 
     def join_again(self, member):
         """Start a member that has ended."""
@@ -82,7 +75,7 @@ class GroupReplication(Members):
         """Wait until these members see n members, all online."""
         online = ",".join(["ONLINE"] * n)
         for member in members:
-            wait_until(lambda member=member: member.states() == online,
+            wait_until(lambda member=member: member.sql(STATES) == online,
                        f"member {member.number} does not see {n} members online")  # fmt: skip
 
     def writable(self, *members):
@@ -165,8 +158,7 @@ class GroupReplication(Members):
                     primary, others = others[0], [others[1], primary]
                 with self.subTest(to=mysqld.parts[-4], member=member.number), Load(primary, rows) as load:
                     self.assertEqual(member.end(), 0)
-                    member.mysqld = mysqld
-                    member.set(FEATURES if mysqld == FORK else "")
+                    member.use(mysqld)
                     load.wait_for_more()
                     self.join_again(member)
                     self.wait_for_all()
