@@ -10,13 +10,13 @@ Free Software Foundation. See the file LICENSE.
 
 /** @file tests/server/sync_hold.cc
 Logs the file size that each sync of a file has made durable, and can hold the
-syncs: a shared object to preload into a server.
+syncs and each ioctl(): a shared object to preload into a server.
 
   SYNC_FILE  the end of the file's path
-  SYNC_LOG   each sync of the file appends two lines: "begin SIZE" and, once it
-             is done, "end SIZE", with the file's size at the begin
-  SYNC_HOLD  a file with a number of bytes: while it exists, a sync waits before
-             it begins if the file has that size or is larger
+  SYNC_LOG   each sync and ioctl() of the file appends two lines: "begin SIZE"
+             and, once it is done, "end SIZE", with the file's size at the begin
+  SYNC_HOLD  a file with a number of bytes: while it exists, a sync or ioctl()
+             waits before it begins if the file has that size or is larger
   SYNC_KILL  a file: while it exists, a sync kills the server once it is done */
 
 #include <dlfcn.h>
@@ -25,6 +25,7 @@ syncs: a shared object to preload into a server.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdarg>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -53,10 +54,11 @@ bool is_held(off_t size) {
   return hold >> held && size >= held;
 }
 
-int sync(const char *name, int file) {
-  const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name));
+/** Log and hold an operation on SYNC_FILE; execute others. */
+template <typename Operation>
+int observe(int file, const Operation &real) {
   if (!path_ends_with(file, getenv("SYNC_FILE"))) {
-    return real(file);
+    return real();
   }
   struct stat status {};
   fstat(file, &status);
@@ -65,7 +67,7 @@ int sync(const char *name, int file) {
        ++i) {
     usleep(1000000 / POLLS_PER_S);
   }
-  const int result = real(file);
+  const int result = real();
   log("end", status.st_size);
   if (access(getenv("SYNC_KILL"), F_OK) == 0) {
     kill(getpid(), SIGKILL);
@@ -73,7 +75,23 @@ int sync(const char *name, int file) {
   return result;
 }
 
+int sync(const char *name, int file) {
+  const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name));
+  return observe(file, [&] { return real(file); });
+}
+
 }  // namespace
 
 extern "C" int fsync(int file) { return sync("fsync", file); }
 extern "C" int fdatasync(int file) { return sync("fdatasync", file); }
+
+/** All requests of the server have one argument. */
+extern "C" int ioctl(int file, unsigned long request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  void *const argument = va_arg(arguments, void *);
+  va_end(arguments);
+  const auto real = reinterpret_cast<int (*)(int, unsigned long, void *)>(
+      dlsym(RTLD_NEXT, "ioctl"));
+  return observe(file, [&] { return real(file, request, argument); });
+}

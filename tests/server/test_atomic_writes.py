@@ -17,7 +17,7 @@ from spillway import filesystem
 from spillway.resources import temporary_folder
 
 from .power_cut import PowerCutFolder
-from .scratch import FORK, MARKER, STOCK, Scratch, to_preload, wait_until
+from .scratch import FORK, MARKER, STOCK, WAIT_SECONDS, Scratch, to_preload, wait_until
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
@@ -30,7 +30,6 @@ PAGE_NO, SPACE_ID = 4, 34
 ROOT_PAGE_NO = 4
 # The page of the transaction system in the system tablespace.
 SYSTEM_PAGE = 5
-# The marker file, in the data directory: doublewrite copies may be older than their pages.
 # The max number of pending writes with RWF_ATOMIC.
 RWF_AT_ONCE = 16
 RESTORED_FIRST_PAGE = "Restoring page [page id: space=0, page number=0] of datafile './ibdata1'"
@@ -494,15 +493,19 @@ class AtomicWrites(Servers):
                 subprocess.run(["debugfs", "-w", "-R", command, image], check=True, capture_output=True)
             folder = place / "mount"
             folder.mkdir()
-            for option, method in (("delalloc", "doublewrite"), ("nodelalloc", "fs")):
+            # Files with the flag that have effect are not written by direct I/O, although they are open for it.
+            buffered = "the file is not open for direct I/O, check innodb_flush_method"
+            for option, page_bytes, method in (("delalloc", 4096, "doublewrite"), ("nodelalloc", 4096, "fs"),
+                                               ("nodelalloc", 16384, f"doublewrite\t{buffered}")):  # fmt: skip
                 subprocess.run(["mount", "-o", f"loop,{option}", image, folder], check=True)
                 try:
-                    options = ["--innodb-page-size=4096", AUTO, "--innodb-use-atomic-writes-fs=ON"]
-                    with Scratch(str(folder / "j")) as scratch:
+                    options = [f"--innodb-page-size={page_bytes}", AUTO, "--innodb-use-atomic-writes-fs=ON"]
+                    with Scratch(str(folder / "j"), page_bytes) as scratch:
                         subprocess.run([*scratch.options(FORK), *options, "--initialize-insecure"], check=True)
                         scratch.start(FORK, *options)
-                        found = scratch.sql("SELECT DISTINCT method FROM information_schema.innodb_atomic_write_files")
-                        self.assertEqual(found, method)
+                        found = scratch.sql("SELECT DISTINCT method, reason"
+                                            " FROM information_schema.innodb_atomic_write_files")  # fmt: skip
+                        self.assertTrue(found.startswith(method), found)
                         self.assertEqual(scratch.end(), 0)
                 finally:
                     subprocess.run(["umount", folder], check=True)
@@ -563,6 +566,45 @@ class AtomicWrites(Servers):
                         self.assertEqual(status["dblwr_pages_written"], 0)
                     self.assertEqual(scratch.end(), 0)
 
+    def test_hung_mount(self):
+        """A file system that does not answer stops whoever uses it. Files on others are examined and opened."""
+        plain, hung, atomic = self.mount("ext4"), self.mount(filesystem.DIRECTFS), self.mount(filesystem.DIRECTFS)
+        scratch = self.server(plain)
+        # Without the validation no file of these tables is open after a start.
+        options = [AUTO, f"--innodb-directories={hung};{atomic}", "--innodb-validate-tablespace-paths=OFF"]
+        scratch.start(FORK, *options)
+        folders = {"hung": f"DATA DIRECTORY = '{hung}'"}
+        folders |= {f"t{n}": f"DATA DIRECTORY = '{atomic}'" if n % 2 else "" for n in range(20)}
+        scratch.sql("CREATE DATABASE d;" + "".join(f"CREATE TABLE d.{table} (a INT) {folder};"
+                                                   f"INSERT INTO d.{table} VALUES (1);"
+                                                   for table, folder in folders.items()))  # fmt: skip
+        self.assertEqual(scratch.end(), 0)
+        hold, log = scratch.path / "hold", scratch.path / "ioctls"
+        hold.write_text("0")
+        library = to_preload(SOURCE.with_name("sync_hold.cc"), self.enterContext(temporary_folder("/tmp")))
+        scratch.start(FORK, *options, environment={"LD_PRELOAD": str(library), "SYNC_FILE": "/d/hung.ibd",
+                                                   "SYNC_HOLD": str(hold), "SYNC_LOG": str(log),
+                                                   "SYNC_KILL": "/nonexistent"})  # fmt: skip
+        opened = "SELECT COUNT(*) FROM information_schema.innodb_atomic_write_files WHERE path LIKE '%/d/%'"
+        self.assertEqual(scratch.sql(opened), "0")
+        try:
+            waiting = scratch.session()
+            waiting.stdin.write("SELECT a FROM d.hung;\n")
+            waiting.stdin.close()
+            wait_until(log.exists, "the file is not examined")
+            for n in range(20):
+                other = scratch.session()
+                answer, _ = other.communicate(f"SELECT a FROM d.t{n};", timeout=WAIT_SECONDS)
+                self.assertEqual(answer, "1\n")
+            self.assertEqual(scratch.sql(opened), "20")
+            self.assertNotIn("end", log.read_text())
+        finally:
+            hold.unlink()
+        self.assertEqual(waiting.stdout.read(), "1\n")
+        waiting.wait(WAIT_SECONDS)
+        self.assertEqual(scratch.sql(opened), "21")
+        self.assertEqual(scratch.end(), 0)
+
     def test_changed_below(self):
         """A closed file is on other storage, without atomic writes, when a page of it is flushed. With ON there is no
         copy, and the server stops before it writes the page."""
@@ -615,20 +657,23 @@ class AtomicWrites(Servers):
     def test_no_marker_file(self):
         """The marker file cannot be written: pages keep their doublewrite copies, also with ON, and also those of a
         file that RENAME TABLE closes."""
-        scratch = self.server(self.mount("xfs-reflink"))
-        (scratch.data / MARKER / "in the way").mkdir(parents=True)
-        scratch.start(FORK, ON, "--innodb-idle-flush-pct=0", "--innodb-max-dirty-pages-pct=99",
-                      "--innodb-max-dirty-pages-pct-lwm=0", "--innodb-adaptive-flushing=OFF")  # fmt: skip
-        scratch.sql(FILL + "UPDATE d.t SET a = UUID(); RENAME TABLE d.t TO d.r")
-        scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
-        wait_until(lambda: scratch.counter("Innodb_buffer_pool_pages_dirty") == 0)
-        scratch.sql("RENAME TABLE d.r TO d.t; UPDATE d.t SET a = UUID()")
-        self.flush(scratch, "t")
-        status = self.status(scratch)
-        self.assertGreater(status["dblwr_pages_written"], 0)
-        self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
-        self.assertIn("could not be written to the data directory: Is a directory", scratch.log.read_text())
-        self.assertEqual(scratch.end(), 0)
+        atomic = self.mount(filesystem.DIRECTFS)
+        folders = {ON: "", AUTO: f"DATA DIRECTORY = '{atomic}'"}
+        for setting, mount in ((AUTO, self.mount("ext4")), (ON, self.mount("xfs-reflink"))):
+            scratch = self.server(mount)
+            (scratch.data / MARKER / "in the way").mkdir(parents=True)
+            scratch.start(FORK, setting, *KEEP_DIRTY, f"--innodb-directories={atomic}")
+            scratch.sql(FILL.replace("NOT NULL);", f"NOT NULL) {folders[setting]};")
+                        + "UPDATE d.t SET a = UUID(); RENAME TABLE d.t TO d.r")  # fmt: skip
+            scratch.sql("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+            wait_until(lambda scratch=scratch: scratch.counter("Innodb_buffer_pool_pages_dirty") == 0)
+            scratch.sql("RENAME TABLE d.r TO d.t; UPDATE d.t SET a = UUID()")
+            self.flush(scratch, "t")
+            status = self.status(scratch)
+            self.assertGreater(status["dblwr_pages_written"], 0)
+            self.assertEqual(status["atomic_write_doublewrite_avoided"], 0)
+            self.assertIn("could not be written to the data directory: Is a directory", scratch.log.read_text())
+            self.assertEqual(scratch.end(), 0)
         # With innodb_doublewrite = OFF the server stops.
         begin = scratch.log.stat().st_size
         with contextlib.suppress(AssertionError):
@@ -838,19 +883,34 @@ class AtomicWrites(Servers):
         scratch.end(signal.SIGKILL)
 
     def test_copies_are_cleared(self):
-        """Copies are cleared at the start with ON, at the next start after it, and by a clean shutdown. With OFF
-        they are kept, as by stock."""
+        """Copies are cleared at each start, and by a clean shutdown after pages were written without copies."""
         scratch = self.server(self.mount("xfs-reflink"))
         scratch.start(FORK)
         scratch.sql(FILL)
         self.flush(scratch, "t")
         space = scratch.space_id("d/t")
         self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK)
-        self.assertTrue(self.copies(scratch, space))
-        self.assertEqual(scratch.end(), 0)
         kept = self.page(scratch.data / "d/t.ibd", ROOT_PAGE_NO + 1)
         self.assertTrue(self.copies(scratch, space))
+        # With the flush method that does not sync, a later recovery may need them.
+        for options in (["--innodb-flush-method=O_DIRECT_NO_FSYNC"], ["--innodb-read-only"],
+                        ["--innodb-force-recovery=1"]):  # fmt: skip
+            scratch.start(FORK, *options)
+            self.assertTrue(self.copies(scratch, space), options)
+            self.assertEqual(scratch.end(), 0)
+        for option in ("ON", "OFF"):
+            self.put_copy(scratch, kept)
+            scratch.start(FORK, f"--innodb-doublewrite={option}")
+            self.assertEqual(self.copies(scratch, space), [])
+            self.assertEqual(scratch.end(), 0)
+        # Another server has the file open.
+        self.put_copy(scratch, kept)
+        with open(scratch.data / "#ib_16384_0.dblwr", "r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            scratch.start(FORK, "--innodb-doublewrite=OFF")
+            self.assertTrue(self.copies(scratch, space))
+            self.assertIn("could not be cleared: another server has it open", scratch.log.read_text())
+            self.assertEqual(scratch.end(), 0)
 
         scratch.start(FORK, ON)
         self.assertEqual(self.copies(scratch, space), [])

@@ -379,6 +379,10 @@ TEST(AtomicWrite, PageCompressedPageIsNotAtomic) {
     EXPECT_FALSE(is_written_atomically(method, true));
     EXPECT_EQ(is_written_atomically(method, false),
               method != Atomic_method::NONE);
+    EXPECT_EQ(is_atomic_write(method, false, 16384, 16384),
+              method != Atomic_method::NONE);
+    EXPECT_FALSE(is_atomic_write(method, false, 4096, 16384));
+    EXPECT_FALSE(is_atomic_write(method, true, 16384, 16384));
     EXPECT_EQ(needs_rwf(method), method == Atomic_method::RWF ||
                                      method == Atomic_method::RWF_COPY);
   }

@@ -322,7 +322,7 @@ bool is_rwf(const iocb *control) {
 }  // namespace
 
 void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
-  dblwr_start(doublewrite_folder, setting() != Atomic_writes::OFF);
+  dblwr_start(doublewrite_folder);
   if (srv_read_only_mode &&
       use_atomic_writes != static_cast<ulong>(Atomic_writes::OFF)) {
     log_note(
@@ -519,10 +519,7 @@ Atomic_write_scope::Atomic_write_scope(IORequest *request,
       s_doublewrite_avoided.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  /* A page that was page-compressed for its doublewrite copy is shorter, even
-  if its table is not page-compressed any more. */
-  if (!is_written_atomically(method, request->is_compressed()) ||
-      n_bytes != page_bytes) {
+  if (!is_atomic_write(method, request->is_compressed(), n_bytes, page_bytes)) {
     return;
   }
 

@@ -11,15 +11,16 @@ Free Software Foundation. See the file LICENSE.
 /** @file dblwr/dblwr0file.cc
 The doublewrite files: syncing new files, syncing before the pages are written
 if innodb_doublewrite_fsync is set, and clearing copies that could be older than
-their pages.
+their pages, or of another database.
 
-The marker file exists in the data directory from the first page that is written
-without a copy until the copies are cleared: when recovery has flushed and
-synced all pages, and at a clean shutdown. The line CLEARED in it records that
-the copies were cleared before. While this line exists, recovery uses no copy
-from before the checkpoint (dblwr_copy_is_stale()). Invariant: all copies are
-then of servers whose checkpoints sync the data files, as that rule requires. A
-server whose checkpoints do not sync removes the marker file when it starts.
+The copies are cleared at each start, when recovery has flushed and synced all
+pages. The marker file exists in the data directory from the first page that is
+written without a copy until the next clearing, which can also be at a clean
+shutdown. The line CLEARED in it records that the copies were cleared before.
+While this line exists, recovery uses no copy from before the checkpoint
+(dblwr_copy_is_stale()). Invariant: all copies are then of servers whose
+checkpoints sync the data files, as that rule requires. A server whose
+checkpoints do not sync removes the marker file when it starts.
 
 This code opens files that InnoDB has open, and never closes them: closing any
 descriptor of a file releases all locks of the process on the file, and a second
@@ -43,7 +44,6 @@ server could then start (fcntl(2)). */
 #include "dblwr/dblwr0file.h"
 #include "dblwr/hook.h"
 #include "fil0fil.h"
-#include "log0recv.h"
 #include "os0file.h"
 #include "srv0srv.h"
 #include "ut0log.h"
@@ -63,10 +63,8 @@ constexpr const char *CLEARED = "copies of before are cleared";
 constexpr const char *CLEARED_LINE = "copies of before are cleared\n";
 
 /** Folder of the doublewrite files, also with innodb_doublewrite = OFF. This
-and the next three variables are set before InnoDB starts. */
+and the next two variables are set before InnoDB starts. */
 std::string s_folder{"."};
-
-bool s_may_bypass = false;
 
 bool s_marker_existed = false;
 
@@ -113,11 +111,18 @@ int append_to_marker(const std::string &text) {
 }
 
 /** Overwrite a file with zeros. The descriptor stays open.
-@return 0 if the zeros are durable; else errno */
+@return 0 if the zeros are durable; EBUSY if another server has the file open;
+else errno */
 int clear(const std::filesystem::path &path) {
   const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) {
     return errno;
+  }
+  /* With innodb_doublewrite = OFF InnoDB has not locked it for this server. */
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  if (fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
+    return EBUSY;
   }
   static constexpr size_t CHUNK_BYTES = 1024 * 1024;
   static const std::vector<char> zeros(CHUNK_BYTES);
@@ -152,7 +157,9 @@ bool clear_copies() {
         (name.ends_with(".dblwr") || name.ends_with(".bdblwr"))) {
       if (const int error = clear(entry->path()); error != 0) {
         ib::warn() << "The doublewrite file '" << entry->path().string()
-                   << "' could not be cleared: " << strerror(error)
+                   << "' could not be cleared: "
+                   << (error == EBUSY ? "another server has it open"
+                                      : strerror(error))
                    << ". The server keeps its copies, which can become older"
                       " than their pages. Remove the cause and restart this"
                       " server before you start another server on this data"
@@ -234,8 +241,7 @@ bool sync_first_pages() {
 
 }  // namespace
 
-void dblwr_start(const char *folder, bool may_bypass) {
-  s_may_bypass = may_bypass;
+void dblwr_start(const char *folder) {
   if (folder != nullptr && *folder != '\0') {
     const bool is_path = *folder == '#' || *folder == '.' || *folder == '/';
     s_folder = is_path ? folder : std::string("#") + folder;
@@ -310,10 +316,6 @@ void dblwr_sync_file(int file, const std::string &path) {
 }
 
 void dblwr_recovered() {
-  /* A clone is in a data directory whose copies are of another database. */
-  if (!s_may_bypass && !s_marker_existed && !recv_sys->is_cloned_db) {
-    return;
-  }
   /* Without syncs of data files a later recovery may need the copies. */
   if (!data_files_are_synced() || !sync_first_pages() || !clear_copies()) {
     return;

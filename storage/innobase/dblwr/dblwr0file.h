@@ -33,11 +33,10 @@ before the checkpoint passes them */
 [[nodiscard]] bool data_files_are_synced();
 
 /** Called once, before InnoDB starts.
-@param[in]  folder      innodb_doublewrite_dir, the folder of the doublewrite
-                        files; can be nullptr. InnoDB puts a # before a name
-                        that is not a path.
-@param[in]  may_bypass  innodb_use_atomic_writes is not OFF */
-void dblwr_start(const char *folder, bool may_bypass);
+@param[in]  folder  innodb_doublewrite_dir, the folder of the doublewrite files;
+                    can be nullptr. InnoDB puts a # before a name that is not a
+                    path. */
+void dblwr_start(const char *folder);
 
 /** Called after dblwr_start(), if InnoDB does not sync data files with this
 innodb_flush_method. Removes the marker file, because its rule does not hold for

@@ -78,8 +78,10 @@ before it is used. The server stops if that fails.
 @param[in]  path  its path */
 void dblwr_sync_file(int file, const std::string &path);
 
-/** Clear the doublewrite copies if pages are, or were, written without copies.
-Called when recovery has flushed all pages and no thread writes any. */
+/** Clear the doublewrite copies, which nothing needs any more: a later recovery
+must not meet copies of another database, or from before pages were written
+without copies. Called when recovery has flushed and synced all pages and no
+thread writes any. */
 void dblwr_recovered();
 
 /** Clear the doublewrite copies if pages were written without copies and all
@@ -152,6 +154,12 @@ only the first page of a file can be recognised as torn.
 template <class Pages>
 [[nodiscard]] bool dblwr_copy_must_be_rejected(const Pages &pages,
                                                const unsigned char *copy) {
+  /* FIL_PAGE_LSN of a slot without a copy, all zeros, which looks like the
+  first page of the system tablespace. There can be thousands. */
+  constexpr unsigned char NO_LSN[8]{};
+  if (memcmp(copy + 16, NO_LSN, sizeof(NO_LSN)) == 0) {
+    return true;
+  }
   std::vector<const unsigned char *> all;
   for (const auto *page : pages) {
     const unsigned char *other = page->m_buffer.begin();

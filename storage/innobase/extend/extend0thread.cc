@@ -317,10 +317,8 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
                                              disk->available(), disk->size)) {
     return false;
   }
-  /* Sessions that extend the file for themselves leave it free for moments
-  only. */
-  int n = 0;
-  if (!extend_wait(space_id, [&n] { return ++n > EXTEND_WAITS_MAX; })) {
+  if (!extend_wait(space_id, [] { return true; })) {
+    /* A session extends the file for itself. The next scan tries again. */
     return false;
   }
   Extent_step_locks locks{m_thd};

@@ -16,6 +16,7 @@ their pages from being torn. */
 #define atomic0write_h
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 namespace spw {
@@ -272,10 +273,24 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
 @param[in]  is_page_compressed  its table is page-compressed: the write is
                                 shorter than a page, and InnoDB punches a hole
                                 for the remainder
-@return whether the page is written atomically */
+@return whether a whole page is written atomically */
 constexpr bool is_written_atomically(Atomic_method method,
                                      bool is_page_compressed) {
   return method != Atomic_method::NONE && !is_page_compressed;
+}
+
+/** @param[in]  method              the method of a page's file
+@param[in]  is_page_compressed  see above
+@param[in]  n_bytes             length of the write. A page that was
+                                page-compressed for its doublewrite copy is
+                                shorter, even if its table is not
+                                page-compressed any more
+@param[in]  page_bytes          length of the page
+@return whether the write is atomic */
+constexpr bool is_atomic_write(Atomic_method method, bool is_page_compressed,
+                               size_t n_bytes, size_t page_bytes) {
+  return is_written_atomically(method, is_page_compressed) &&
+         n_bytes == page_bytes;
 }
 
 /** Whether a page bypasses the doublewrite buffer. With ON it also does if its

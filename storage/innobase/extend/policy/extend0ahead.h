@@ -55,11 +55,6 @@ constexpr double EXTEND_SCAN_FRACTION = 0.01;
 to other files, as files do not shrink. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
 
-/** Max number of polls by the thread while sessions extend a file for
-themselves, 20 ms apart; at the next scan the thread tries again. Chosen, not
-measured. */
-constexpr int EXTEND_WAITS_MAX = 10;
-
 /** Back-off of a file whose table a session has locked: seconds. */
 constexpr double EXTEND_LOCKED_BACKOFF_S = 1.0;
 
