@@ -80,9 +80,8 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
   bool grow(THD *thd, const Extent_tablespace &tablespace,
             const Extend_space &space, const Extend_target &target) const;
   bool extend(THD *thd, const Extent_tablespace &tablespace,
-              const Extend_space &space, const Extend_disk_space &disk_space,
-              Extend_reservation *reservation, uint64_t target,
-              uint64_t *size) const;
+              const Extend_space &space, Extend_reservation *reservation,
+              uint64_t target, uint64_t *size) const;
 
   bool report_gone(const Extend_space &space, uint64_t size) const;
 
@@ -160,31 +159,20 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   if (!disk) {
     return report_gone(space, space.size);
   }
-  const Extend_disk_space disk_space =
-      decide_extend_disk_space({.disk_free = disk->free,
-                                .disk_bytes = disk->size,
-                                .reserved = disk->reserved});
-  if (!disk_space.is_enough) {
+  if (disk->reserved > extend_disk_available(disk->free, disk->size)) {
     my_printf_error(
         ER_RECORD_FILE_FULL,
         "Tablespace `%s` needs %llu bytes more. The file system has %llu bytes"
-        " free. Other statements have reserved %llu of them, and at least %llu"
-        " stay free",
+        " free. Other statements have reserved %llu of them, and %llu stay free"
+        " for logs and temporary files",
         MYF(0), m_name.str, ulonglong{target.needed}, ulonglong{disk->free},
         ulonglong{disk->reserved - target.needed},
-        ulonglong{disk_space.free_min});
+        ulonglong{extend_disk_reserve(disk->size)});
     return true;
   }
-  if (disk_space.uses_headroom) {
-    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                        "The file system will have %llu bytes free of %llu. A "
-                        "server that cannot"
-                        " write its logs stops",
-                        ulonglong{disk_space.left}, ulonglong{disk->size});
-  }
   uint64_t size = space.size;
-  const bool is_failed = extend(thd, tablespace, space, disk_space,
-                                &reservation, target.bytes, &size);
+  const bool is_failed =
+      extend(thd, tablespace, space, &reservation, target.bytes, &size);
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
                       "Tablespace `%s` had %llu pages, %llu bytes, and has"
                       " %llu pages, %llu bytes now",
@@ -310,7 +298,6 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
 bool Sql_cmd_set_extent_size::extend(THD *thd,
                                      const Extent_tablespace &tablespace,
                                      const Extend_space &space,
-                                     const Extend_disk_space &disk_space,
                                      Extend_reservation *reservation,
                                      uint64_t target, uint64_t *size) const {
   register_stage();
@@ -341,23 +328,22 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       const uint64_t before = *size;
       const uint64_t next = pace.next(before, target);
       const auto disk = extend_disk(tablespace.space_id);
-      if (lock == Lock_result::DONE && disk &&
-          !extend_may_step(disk_space, next - before, disk->free)) {
+      if (lock == Lock_result::CHANGED || !disk) {
+        return report_gone(space, *size);
+      }
+      if (next - before > extend_disk_available(disk->free, disk->size)) {
         my_printf_error(
             ER_RECORD_FILE_FULL,
             "Tablespace `%s` has %llu pages, %llu bytes, and is not extended"
             " further. The file system has %llu bytes free, and %llu stay free"
             " for logs and temporary files",
             MYF(0), m_name.str, pages(*size), ulonglong{*size},
-            ulonglong{disk->free}, ulonglong{disk_space.free_min});
+            ulonglong{disk->free}, ulonglong{extend_disk_reserve(disk->size)});
         return true;
       }
       const auto begin = std::chrono::steady_clock::now();
       const Extend_status status =
-          lock == Lock_result::DONE
-              ? extend_step(Extender::STATEMENT, tablespace.space_id, next,
-                            size)
-              : Extend_status::GONE;
+          extend_step(Extender::STATEMENT, tablespace.space_id, next, size);
       const std::chrono::duration<double> took =
           std::chrono::steady_clock::now() - begin;
       if (status == Extend_status::BUSY) {

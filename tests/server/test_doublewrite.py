@@ -7,11 +7,15 @@ import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
-from .scratch import FORK, START_SECONDS, STOCK, Scratch
+from .scratch import FORK, START_SECONDS, STOCK, Scratch, to_preload, wait_until
 
+SYNC_HOLD = Path(__file__).resolve().parent / "sync_hold.cc"
 # innodb_redo_log_capacity of Scratch.
 REDO_BYTES = 64 << 20
+# More than an UPDATE of three rows generates, and less than is left of a redo log file.
+BEYOND_REDO_BYTES = 64 << 10
 SYSTEM_SPACE = 0
 # The page of the transaction system in the system tablespace.
 SYSTEM_PAGE = 5
@@ -319,6 +323,59 @@ class Doublewrite(unittest.TestCase):
         self.assertIn("newer than the redo log", scratch.log.read_text(errors="replace"))
         self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a, b ORDER BY id) FROM d.t"), "new2,new0,new0")
         self.assertEqual(scratch.end(), 0)
+
+    def test_copy_newer_than_the_redo_log(self):
+        """A copy of another data directory, older than the end of the redo log files: that shows when the redo log was
+        applied. The server stops, now and later."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        old = self.read_page(self.table, ROOT_PAGE)
+        scratch.start(FORK, *KEEP_DIRTY)
+        lsn = scratch.counter("Innodb_redo_log_current_lsn")
+        scratch.sql("UPDATE d.t SET a = 'new'")
+        scratch.end(signal.SIGKILL)
+        self.copy_to_slot(0, with_lsn(old, lsn))
+        self.copy_to_slot(-1, with_lsn(old, lsn + BEYOND_REDO_BYTES))
+        self.tear(self.table, ROOT_PAGE)
+        log = self.does_not_start(FORK)
+        self.assertIn(f"with a doublewrite copy of LSN {lsn + BEYOND_REDO_BYTES}, and the redo log ends at LSN", log)
+        self.assertIn("or of another data directory", log)
+        log = self.does_not_start(FORK)
+        self.assertIn("or of another data directory", log)
+        self.assertNotIn("Applying a batch", log)
+
+    def test_first_page_is_synced(self):
+        """InnoDB does not sync a first page that it has restored. It is synced before the redo log is applied: then
+        other pages can overwrite its copy."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, *KEEP_DIRTY)
+        scratch.sql("UPDATE d.t SET b = 1")
+        scratch.end(signal.SIGKILL)
+        hold, log = scratch.path / "hold", scratch.path / "syncs"
+        library = to_preload(SYNC_HOLD, scratch.path)
+        for path, name in ((self.table, "/d/t.ibd"), (self.system, "/ibdata1")):
+            with self.subTest(path=name):
+                self.copy_to_slot(-1, self.read_page(path, 0))
+                self.tear(path, 0)
+                hold.write_text("0")
+                log.unlink(missing_ok=True)
+                begin = scratch.log.stat().st_size
+                scratch.launch(FORK, *KEEP_DIRTY, "--log-error-verbosity=3", environment={
+                    "LD_PRELOAD": str(library), "SYNC_FILE": name, "SYNC_LOG": str(log), "SYNC_HOLD": str(hold),
+                    "SYNC_KILL": "/nonexistent"})  # fmt: skip
+                wait_until(log.exists, "the file is not synced")
+                written = scratch.log.read_text(errors="replace")[begin:]
+                self.assertIn("Restoring page", written)
+                self.assertNotIn("Apply batch completed", written)
+                hold.unlink()
+                wait_until(lambda: scratch.client("SELECT 1").returncode == 0)
+                self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+                scratch.end(signal.SIGKILL)
 
     def test_torn_copy(self):
         """The newest copy is torn itself: it was being written when an earlier write tore the page."""

@@ -242,6 +242,46 @@ class ImportWaits(HeldSyncs):
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
 
 
+    def test_import_without_redo(self):
+        """While the redo log is disabled and pages are changed, a checkpoint may never come: IMPORT does not wait."""
+        scratch = self.scratch
+        scratch.sql(SETUP.format(0) + "CREATE TABLE d.other LIKE d.t; INSERT INTO d.t VALUES (1, 'a');")
+        copies = self.exported("t")
+        scratch.sql("ALTER TABLE d.t DISCARD TABLESPACE; ALTER INSTANCE DISABLE INNODB REDO_LOG;"
+                    "CREATE PROCEDURE d.fill() WHILE IS_USED_LOCK('go') DO "
+                    "INSERT INTO d.other (a) VALUES (REPEAT('a', 100)); END WHILE")  # fmt: skip
+        self.put_in_place(copies)
+        with scratch.load(4, WAIT_SECONDS):
+            wait_until(lambda: self.number("SELECT COUNT(*) FROM d.other") > 0)
+            statement = self.session("ALTER TABLE d.t IMPORT TABLESPACE;")
+            self.assertEqual(statement.wait(WAIT_SECONDS), 0)
+        scratch.sql("ALTER INSTANCE ENABLE INNODB REDO_LOG")
+        self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
+
+
+class AheadOfOthers(HeldSyncs):
+    """A session extends a file, and the sync of that file takes long."""
+
+    def test_other_files(self):
+        """The thread of innodb_extend_ahead_pct extends other files meanwhile."""
+        scratch = self.scratch
+        scratch.sql(SETUP.format("16M") + "CREATE TABLE d.other LIKE d.t; ALTER TABLE d.other AUTOEXTEND_SIZE = 0;"
+                    "SET GLOBAL innodb_extend_ahead_pct = 100, GLOBAL cte_max_recursion_depth = 100000")  # fmt: skip
+        self.hold.write_text(str(64 * MIB))
+        insert = self.session("SET cte_max_recursion_depth = 100000;" + INSERT.format(100 * MIB // 8192))
+        wait_until(lambda: self.syncs.exists() and self.synced("begin") >= 64 * MIB)
+        before = scratch.counter("Innodb_tablespace_extend_ahead_bytes")
+        for _ in range(200):
+            scratch.sql(INSERT.replace("d.t ", "d.other ").format(100))
+            if scratch.counter("Innodb_tablespace_extend_ahead_bytes") > before:
+                break
+        self.assertGreater(scratch.counter("Innodb_tablespace_extend_ahead_bytes"), before)
+        self.assertTrue(self.hold.exists())
+        self.assertGreater(self.synced("begin"), self.synced())
+        self.release()
+        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
+
+
 class ExtendSyncOfSizeOnly(ExtendSync):
     """A file is synced only when its size has changed."""
 

@@ -21,6 +21,73 @@ WHERE processlist_state IN ('Waiting for backup lock', 'Waiting for table metada
 STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = '{}'"
 
 
+class FailedExtension(unittest.TestCase):
+    """The file system adds a part of what an extension asks for, and refuses the rest: here for RLIMIT_FSIZE, as for a
+    quota."""
+
+    LIMIT = 200 * MIB + 40 * 1024
+
+    def start(self, *options):
+        # Without the signal, which ends a server, a write beyond the limit fails.
+        limited = ("env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={self.LIMIT}:")
+        self.scratch.start(FORK, *options, wrapper=limited)
+
+    def check(self):
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+
+    def size(self):
+        return int(self.scratch.sql("SELECT total_extents * extent_size FROM information_schema.files "
+                                    "WHERE tablespace_name = 'd/t'"))  # fmt: skip
+
+    def test_part_of_a_step(self):
+        self.scratch = scratch = self.enterContext(Scratch("/var/tmp"))
+        scratch.initialise(FORK)
+        self.start()
+        scratch.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL);"
+                    "INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000))")  # fmt: skip
+        result = scratch.client("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M")
+        self.assertRegex(result.stderr, r"ERROR 1114 .*was extended to only \d+ pages, \d+ bytes\. The error log")
+        size = self.size()
+        self.assertEqual(size % MIB, 0)
+        self.assertTrue(100 * MIB < size <= self.LIMIT, size)
+        self.check()
+        scratch.end(signal.SIGKILL)
+        self.start()
+        self.check()
+        scratch.end(signal.SIGKILL)
+        # More space: the file grows behind its last part.
+        scratch.start(FORK)
+        self.assertEqual(self.size(), size)
+        self.check()
+        scratch.sql("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 210M")
+        for _ in range(7):
+            scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t")
+        self.assertGreater(self.size(), self.LIMIT)
+        scratch.end(signal.SIGKILL)
+        scratch.start(FORK)
+        self.check()
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "128")
+
+    def test_ahead(self):
+        self.scratch = scratch = self.enterContext(Scratch("/var/tmp"))
+        scratch.initialise(FORK)
+        self.start("--innodb-extend-ahead-pct=100")
+        scratch.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL);"
+                    "INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000))")  # fmt: skip
+        warning = "could not be extended ahead"
+        # Not up to the limit: the INSERT itself would fail.
+        while warning not in scratch.log.read_text():
+            if self.size() > 150 * MIB:
+                scratch.sql("DELETE FROM d.t WHERE id > 20; DO SLEEP(0.5)")
+            scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t LIMIT 5")
+        self.assertEqual(scratch.counter("Innodb_tablespace_extend_ahead_no_space"), 1)
+        self.check()
+        scratch.end(signal.SIGKILL)
+        self.start()
+        self.check()
+        self.assertEqual(scratch.log.read_text().count(warning), 1)
+
+
 class FullDisk(unittest.TestCase):
     def setUp(self):
         if os.geteuid() != 0:
@@ -105,15 +172,14 @@ class FullDisk(unittest.TestCase):
         self.assertEqual(self.size(), 300 * MIB)
         self.scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t")
 
-        # Part of the headroom: a warning.
-        size = 300 + (self.free() - DISK_BYTES // 100) // MIB
-        warned = self.scratch.sql(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}M; SHOW WARNINGS")
-        self.assertRegex(warned, r"Warning\t\d+\tThe file system will have \d+ bytes free of \d+")
+        # Part of the headroom: an error. The headroom stays free.
+        size = 300 + (self.free() - KEPT_BYTES // 2) // MIB
+        result = self.scratch.client(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}M")
+        self.assertRegex(result.stderr, r"Tablespace `d/t` needs \d+ bytes more.* stay free")
+        size = 300 + (self.free() - DISK_BYTES // 20) // MIB
+        self.scratch.sql(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size}M")
+        self.assertGreaterEqual(self.free(), KEPT_BYTES)
         self.check()
-        # The rest of it: an error.
-        result = self.scratch.client(f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size + self.free() // MIB}M")
-        self.assertRegex(result.stderr, r"Tablespace `d/t` needs \d+ bytes more")
-        self.assertGreater(self.free(), 0)
 
     def test_two_statements(self):
         """There is space for one statement, not for both: the second subtracts what the first still needs."""

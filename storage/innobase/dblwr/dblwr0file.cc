@@ -36,14 +36,12 @@ server could then start (fcntl(2)). */
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "buf0dblwr.h"
 #include "dblwr/dblwr0file.h"
 #include "dblwr/hook.h"
-#include "fil0fil.h"
 #include "os0file.h"
 #include "srv0srv.h"
 #include "ut0log.h"
@@ -58,7 +56,7 @@ namespace {
 constexpr const char *MARKER_FILE = "#spw_atomic_writes";
 
 /** Lines of the marker file. */
-constexpr const char *STALE_FIRST_PAGE = "stale first page";
+constexpr const char *UNUSABLE_PAGE = "a page is unusable";
 constexpr const char *CLEARED = "copies of before are cleared";
 constexpr const char *CLEARED_LINE = "copies of before are cleared\n";
 
@@ -202,43 +200,6 @@ void remove_marker() {
   }
 }
 
-/** Sync the first pages that recovery restored from copies: InnoDB does not
-count these writes in the file's modification counter, and does not sync them.
-The descriptors stay open.
-@return whether all were synced; if not, the error log reports it */
-bool sync_first_pages() {
-  std::set<space_id_t> spaces = dblwr_restored_first_pages();
-  if (spaces.empty()) {
-    return true;
-  }
-  std::vector<std::string> paths;
-  const std::set<space_id_t> restored = spaces;
-  Fil_iterator::for_each_file([&](const fil_node_t *file) {
-    if (restored.count(file->space->id) != 0) {
-      paths.emplace_back(file->name);
-      spaces.erase(file->space->id);
-    }
-    return DB_SUCCESS;
-  });
-  for (const std::string &path : paths) {
-    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (file < 0 || fsync(file) != 0) {
-      ib::fatal(UT_LOCATION_HERE)
-          << "'" << path << "' could not be synced after its first page was"
-          << " restored from the doublewrite buffer: " << strerror(errno)
-          << ". The server stops and keeps the copy. Remove the cause and"
-             " restart the server.";
-    }
-  }
-  if (!spaces.empty()) {
-    ib::warn() << "Tablespace " << *spaces.begin() << " is not open, but its"
-               << " first page was restored from the doublewrite buffer. The"
-                  " server keeps all copies until the next clean shutdown. No"
-                  " action is needed.";
-  }
-  return spaces.empty();
-}
-
 }  // namespace
 
 void dblwr_start(const char *folder) {
@@ -252,7 +213,7 @@ void dblwr_start(const char *folder) {
 }
 
 void dblwr_without_sync() {
-  if (s_marker_existed && !srv_read_only_mode && !dblwr_first_page_is_stale()) {
+  if (s_marker_existed && !srv_read_only_mode && !dblwr_has_unusable_page()) {
     remove_marker();
   }
   s_marker_existed = s_copies_were_cleared = false;
@@ -281,17 +242,16 @@ bool dblwr_only_newest_is_usable() {
   return s_copies_were_cleared && data_files_are_synced();
 }
 
-void dblwr_mark_first_page_as_stale() {
-  if (const int error = append_to_marker(std::string(STALE_FIRST_PAGE) + "\n");
+void dblwr_record_unusable_page() {
+  if (const int error = append_to_marker(std::string(UNUSABLE_PAGE) + "\n");
       error != 0) {
     ib::error() << "The marker file '" << MARKER_FILE
                 << "' could not be written: " << strerror(error)
-                << ". Later starts do not detect that the first page of the"
-                   " system tablespace is unusable.";
+                << ". Later starts do not detect that a page is unusable.";
   }
 }
 
-bool dblwr_first_page_is_stale() { return marker_has(STALE_FIRST_PAGE); }
+bool dblwr_has_unusable_page() { return marker_has(UNUSABLE_PAGE); }
 
 bool dblwr_needs_fsync() { return doublewrite_fsync; }
 
@@ -317,7 +277,7 @@ void dblwr_sync_file(int file, const std::string &path) {
 
 void dblwr_recovered() {
   /* Without syncs of data files a later recovery may need the copies. */
-  if (!data_files_are_synced() || !sync_first_pages() || !clear_copies()) {
+  if (!data_files_are_synced() || !clear_copies()) {
     return;
   }
   s_has_cleared_copies.store(true);

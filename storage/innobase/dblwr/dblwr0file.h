@@ -15,9 +15,6 @@ patches use the hook interface in dblwr/hook.h. */
 #ifndef dblwr0file_h
 #define dblwr0file_h
 
-#include <cstdint>
-#include <set>
-
 namespace spw {
 
 /** innodb_doublewrite_fsync: sync the doublewrite files before their pages are
@@ -40,12 +37,8 @@ void dblwr_start(const char *folder);
 
 /** Called after dblwr_start(), if InnoDB does not sync data files with this
 innodb_flush_method. Removes the marker file, because its rule does not hold for
-the pages that this server writes; not if it records an unusable first page. */
+the pages that this server writes; not if it records an unusable page. */
 void dblwr_without_sync();
-
-/** @return the IDs of tablespaces whose first page recovery restored from a
-doublewrite copy */
-[[nodiscard]] const std::set<uint32_t> &dblwr_restored_first_pages();
 
 /** Create the marker file if it does not exist. Called before pages are written
 without doublewrite copies.
@@ -58,12 +51,12 @@ the start of the server the marker file said that the copies were cleared, and
 this server syncs data files, too */
 [[nodiscard]] bool dblwr_only_newest_is_usable();
 
-/** Record in the marker file that the first page of the system tablespace was
-restored from an unusable copy, so that no later start accepts the page. */
-void dblwr_mark_first_page_as_stale();
+/** Record in the marker file that a page was restored from an unusable copy, so
+that no later start accepts the page. */
+void dblwr_record_unusable_page();
 
-/** @return whether the marker file records an unusable first page */
-[[nodiscard]] bool dblwr_first_page_is_stale();
+/** @return whether the marker file records an unusable page */
+[[nodiscard]] bool dblwr_has_unusable_page();
 
 }  // namespace spw
 

@@ -13,12 +13,14 @@ Which doublewrite copy recovery uses to repair a torn page. In force with all
 settings, because stock MySQL uses copies that are torn, old, or of another data
 directory. The rules are in README.md. */
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,15 +44,16 @@ namespace spw {
 
 namespace {
 
-/** LSN of the newest copy of the system tablespace's first page that recovery
-accepted before the redo log was known; 0 if there was none. */
+/** LSN of the copy by which recovery replaced the system tablespace's first
+page before the redo log was known; 0 if there was none. */
 lsn_t s_first_page_lsn = 0;
+
+/** The newest copy by which recovery replaced a page: its LSN, and the page. */
+lsn_t s_newest_used_lsn = 0;
+page_id_t s_newest_used_page{0, 0};
 
 /** dblwr::v1::init() is due when the redo log has been applied. */
 bool s_v1_init_is_due = false;
-
-/** IDs of tablespaces whose first page recovery has restored. */
-std::set<space_id_t> s_restored_first_pages;
 
 /** Recovery has detected a copy of another data directory. A server of that
 directory can have overwritten the newest copy of a page of this one. */
@@ -139,17 +142,33 @@ bool is_stale(lsn_t lsn) {
          dblwr_copy_is_stale(lsn, log_sys->last_checkpoint_lsn.load());
 }
 
-/** Stop the server, because the first page of the system tablespace was
-restored from an unusable copy, and record this in the marker file for later
-starts. */
-[[noreturn]] void stop_for_first_page() {
-  dblwr_mark_first_page_as_stale();
+/** @return whether a page was replaced by a copy that is newer than the redo
+log, which has to be of another data directory: redo is durable before the pages
+and their copies. dblwr_copy_is_unusable() rejects only copies from behind the
+redo log files, which end later. Called when the redo log has been applied */
+bool newer_than_redo_was_used() {
+  if (s_newest_used_lsn <= recv_sys->recovered_lsn ||
+      srv_force_recovery >= SRV_FORCE_NO_LOG_REDO ||
+      srv_unix_file_flush_method == SRV_UNIX_NOSYNC) {
+    return false;
+  }
+  ib::error() << "Recovery has replaced " << s_newest_used_page
+              << " with a doublewrite copy of LSN " << s_newest_used_lsn
+              << ", and the redo log ends at LSN " << recv_sys->recovered_lsn
+              << ".";
+  return true;
+}
+
+/** Stop the server, because a page was restored from an unusable copy, and
+record this in the marker file for later starts. */
+[[noreturn]] void stop_for_unusable_page() {
+  dblwr_record_unusable_page();
   ib::fatal(UT_LOCATION_HERE)
-      << "The first page of the system tablespace was torn, and recovery"
-         " replaced it with a copy of an earlier write of the page, or of"
-         " another data directory. The server stops. Restore the data directory"
-         " from a backup and remove the marker file '#spw_atomic_writes' from"
-         " it: the server does not start while that file exists.";
+      << "A page was torn, and recovery replaced it with a copy of an earlier"
+         " write of the page, or of another data directory. The server stops."
+         " Restore the data directory from a backup and remove the marker file"
+         " '#spw_atomic_writes' from it: the server does not start while that"
+         " file exists.";
 }
 
 }  // namespace
@@ -204,19 +223,34 @@ bool dblwr_copy_is_rejected(const unsigned char *copy,
                dblwr_copy_is_newer(other, copy) && first_page_is_torn(other) &&
                !dblwr_copy_may_replace(other, copy);
       }) != 0;
-  const bool is_rejected =
-      newer_is_torn || dblwr_copy_is_unusable(copy) || first_page_is_torn(copy);
-  if (!is_rejected && page_get_page_no(copy) == 0) {
-    s_restored_first_pages.insert(page_get_space_id(copy));
-    if (log_sys == nullptr) {
-      s_first_page_lsn = std::max(s_first_page_lsn, lsn_of(copy));
-    }
-  }
-  return is_rejected;
+  return newer_is_torn || dblwr_copy_is_unusable(copy) ||
+         first_page_is_torn(copy);
 }
 
-const std::set<uint32_t> &dblwr_restored_first_pages() {
-  return s_restored_first_pages;
+void dblwr_copy_was_used(const unsigned char *copy) {
+  if (lsn_of(copy) > s_newest_used_lsn) {
+    s_newest_used_lsn = lsn_of(copy);
+    s_newest_used_page.reset(page_get_space_id(copy), page_get_page_no(copy));
+  }
+}
+
+dberr_t dblwr_first_page_restored(int file, const char *path,
+                                  const unsigned char *copy, dberr_t error) {
+  if (error != DB_SUCCESS) {
+    return error;
+  }
+  if (fsync(file) != 0) {
+    ib::error() << "'" << path << "' could not be synced after its first page"
+                << " was restored from the doublewrite buffer: "
+                << strerror(errno)
+                << ". Remove the cause and restart the server.";
+    return DB_IO_ERROR;
+  }
+  dblwr_copy_was_used(copy);
+  if (log_sys == nullptr) {
+    s_first_page_lsn = lsn_of(copy);
+  }
+  return DB_SUCCESS;
 }
 
 dberr_t dblwr_correct_space_id(const char *path, uint32_t expected,
@@ -243,8 +277,8 @@ dberr_t dblwr_correct_space_id(const char *path, uint32_t expected,
 
 bool dblwr_trx_sys_page_can_be_read() {
   const bool is_foreign = dblwr_copy_is_foreign(s_first_page_lsn, redo_end());
-  if (is_foreign || dblwr_first_page_is_stale()) {
-    stop_for_first_page();
+  if (is_foreign || dblwr_has_unusable_page()) {
+    stop_for_unusable_page();
   }
   const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
   s_v1_init_is_due =
@@ -257,8 +291,9 @@ bool dblwr_trx_sys_page_can_be_read() {
 }
 
 dberr_t dblwr_check_system_pages() {
-  if (s_first_page_lsn != 0 && is_stale(s_first_page_lsn)) {
-    stop_for_first_page();
+  if ((s_first_page_lsn != 0 && is_stale(s_first_page_lsn)) ||
+      newer_than_redo_was_used()) {
+    stop_for_unusable_page();
   }
   return std::exchange(s_v1_init_is_due, false) ? dblwr::v1::init()
                                                 : DB_SUCCESS;

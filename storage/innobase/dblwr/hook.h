@@ -51,9 +51,16 @@ void note_discard();
 /** Wait for a checkpoint that covers all DISCARD TABLESPACE so far. Otherwise
 recovery could apply a discarded file's redo to the file with the same ID by
 which IMPORT TABLESPACE replaces it. The caller holds no latch.
+Does not wait while the redo log is disabled: there is no recovery then, and the
+LSN stands still, so that the wait could last as long as other sessions change
+pages.
 @param[in]  trx  the transaction of the IMPORT
 @return DB_SUCCESS, or DB_INTERRUPTED if the statement was killed */
 [[nodiscard]] dberr_t checkpoint_before_import(const trx_t *trx);
+
+/** Wait for a checkpoint after IMPORT TABLESPACE, as InnoDB does, unless the
+redo log is disabled. */
+void checkpoint_after_import();
 
 /** Handle an undo truncation log that is shorter than a page. InnoDB creates
 the log, writes a page to it and syncs it before it truncates. Stock MySQL
@@ -172,6 +179,24 @@ template <class Pages>
   return dblwr_copy_is_rejected(copy, all);
 }
 
+/** Recovery has replaced a torn page by its copy.
+@param[in]  copy  the doublewrite copy */
+void dblwr_copy_was_used(const unsigned char *copy);
+
+/** Recovery has written a copy to its file as the first page, before the
+tablespace is open: sync the file, as InnoDB does not. A later power cut could
+otherwise tear the page when its copy is overwritten. Includes
+dblwr_copy_was_used().
+@param[in]  file   the file
+@param[in]  path   its path
+@param[in]  copy   the doublewrite copy
+@param[in]  error  the result of the write
+@return DB_SUCCESS if the page is durable; else an error, and the error log says
+why the sync failed */
+[[nodiscard]] dberr_t dblwr_first_page_restored(int file, const char *path,
+                                                const unsigned char *copy,
+                                                dberr_t error);
+
 /** Correct the tablespace ID that InnoDB's scan of a data file with a corrupt
 first page has found. That scan can be wrong: it accepts data at 8 KiB of a page
 as a page if it has the type of an encrypted page at the right offset, and one
@@ -189,16 +214,18 @@ of the other's, and the corrupt page has the expected ID, too
 
 /** Called before InnoDB reads the transaction system page, which happens before
 recovery could repair the page by its doublewrite copy. The server stops if the
-first page of the system tablespace was restored from a copy of another data
-directory, or if an earlier start recorded that the page is unusable; that page
-is restored before the redo log is known.
+first page of the system tablespace, which is restored before the redo log is
+known, was restored from a copy of another data directory, or if an earlier
+start recorded that a page was restored from an unusable copy.
 @return false if the transaction system page is torn and has a copy, so that
 dblwr_check_system_pages() has to read it later */
 [[nodiscard]] bool dblwr_trx_sys_page_can_be_read();
 
 /** Called when the redo log has been applied: read the transaction system page
-if it could not be read before. The server stops if the first page of the system
-tablespace was restored from an unusable copy from before the checkpoint.
+if it could not be read before. The server stops if a page was restored from a
+copy that turns out to be unusable now: a copy newer than the end of the redo
+log is of another data directory, and a copy of the first page of the system
+tablespace can be from before the checkpoint.
 @return the result of dblwr::v1::init(); DB_SUCCESS if nothing was left to do */
 [[nodiscard]] dberr_t dblwr_check_system_pages();
 

@@ -317,23 +317,28 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
                                              disk->available(), disk->size)) {
     return false;
   }
-  if (!extend_wait(space_id, [] { return true; })) {
-    /* A session extends the file for itself. The next scan tries again. */
+  /* Until a later scan the other files have their turns. */
+  const auto back_off = [file] {
+    file->backoff_until_s =
+        seconds_of(steady_clock::now()) + EXTEND_LOCKED_BACKOFF_S;
     return false;
+  };
+  if (!extend_wait(space_id, [] { return true; })) {
+    return back_off();
   }
   Extent_step_locks locks{m_thd};
   if (!lock(file, &locks)) {
     clear_error();
-    file->backoff_until_s =
-        seconds_of(steady_clock::now()) + EXTEND_LOCKED_BACKOFF_S;
-    return false;
+    return back_off();
   }
   const auto begin = steady_clock::now();
   uint64_t size = file->size;
   const Extend_status status =
       extend_step(Extender::AHEAD, space_id, next, &size);
-  if (status == Extend_status::GONE || status == Extend_status::SHRUNK ||
-      status == Extend_status::BUSY) {
+  if (status == Extend_status::BUSY) {
+    return back_off();
+  }
+  if (status == Extend_status::GONE || status == Extend_status::SHRUNK) {
     return false;
   }
   if (status == Extend_status::FAILED) {

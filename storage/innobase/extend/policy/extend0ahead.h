@@ -55,7 +55,8 @@ constexpr double EXTEND_SCAN_FRACTION = 0.01;
 to other files, as files do not shrink. */
 constexpr uint64_t EXTEND_AHEAD_MAX_BYTES = uint64_t{1} << 30;
 
-/** Back-off of a file whose table a session has locked: seconds. */
+/** Back-off of a file that a session extends for itself, or whose table a
+session has locked: seconds. */
 constexpr double EXTEND_LOCKED_BACKOFF_S = 1.0;
 
 /** Back-off of a file system after a failed extension: seconds. InnoDB writes

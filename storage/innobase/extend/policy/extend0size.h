@@ -48,10 +48,6 @@ temporary tables share it, and a server that cannot write those stops. */
 constexpr double EXTEND_DISK_RESERVE_FRACTION = 0.05;
 constexpr uint64_t EXTEND_DISK_RESERVE_MAX_BYTES = uint64_t{10} << 30;
 
-/** A statement that needs part of the headroom runs with a warning, and leaves
-this fraction of the headroom. */
-constexpr double EXTEND_DISK_RESERVE_FLOOR_FRACTION = 0.1;
-
 /** Extents that InnoDB adds to a tablespace's list of free ones at a time
 (FSP_FREE_ADD). */
 constexpr uint64_t EXTEND_FREE_ADD = 4;
@@ -116,7 +112,7 @@ constexpr uint64_t extend_disk_reserve(uint64_t disk_bytes) {
 
 /** @param[in]  disk_free   free on the file system: bytes
 @param[in]  disk_bytes  the file system: bytes
-@return space that extending ahead can use: bytes */
+@return space that extensions can use: bytes */
 constexpr uint64_t extend_disk_available(uint64_t disk_free,
                                          uint64_t disk_bytes) {
   const uint64_t headroom = extend_disk_reserve(disk_bytes);
@@ -184,57 +180,6 @@ constexpr Extend_target decide_extend_target(const Extend_target_input &input) {
     return {Extend_target_reason::LARGE_ENOUGH, input.size, 0};
   }
   return {Extend_target_reason::GROW, bytes, bytes - input.size};
-}
-
-/** Input of decide_extend_disk_space(): bytes. */
-struct Extend_disk_space_input {
-  /** Free space for this process, and size of the file system. */
-  uint64_t disk_free;
-  uint64_t disk_bytes;
-
-  /** Space that all running statements still need, including this one. */
-  uint64_t reserved;
-};
-
-/** Result of decide_extend_disk_space(). */
-struct Extend_disk_space {
-  /** Whether the statement may begin. */
-  bool is_enough;
-
-  /** Whether it leaves less than the headroom. */
-  bool uses_headroom;
-
-  /** Free space after all running statements have ended: bytes. */
-  uint64_t left;
-
-  /** Min free space that a step leaves: bytes. */
-  uint64_t free_min;
-};
-
-/** Decide whether a file system has enough space for a statement.
-@param[in]  input  the file system
-@return the free space, and the minimum to leave */
-constexpr Extend_disk_space decide_extend_disk_space(
-    const Extend_disk_space_input &input) {
-  const uint64_t headroom = extend_disk_reserve(input.disk_bytes);
-  const auto floor = static_cast<uint64_t>(static_cast<double>(headroom) *
-                                           EXTEND_DISK_RESERVE_FLOOR_FRACTION);
-  const uint64_t left =
-      input.disk_free - std::min(input.disk_free, input.reserved);
-  const bool uses_headroom = left < headroom;
-  return {.is_enough = input.reserved <= input.disk_free && left >= floor,
-          .uses_headroom = uses_headroom,
-          .left = left,
-          .free_min = uses_headroom ? floor : headroom};
-}
-
-/** @param[in]  space       decide_extend_disk_space() at the statement's begin
-@param[in]  step_bytes  bytes that the next step adds
-@param[in]  disk_free   free on the file system now: bytes
-@return whether the statement may make that step */
-constexpr bool extend_may_step(const Extend_disk_space &space,
-                               uint64_t step_bytes, uint64_t disk_free) {
-  return step_bytes <= disk_free && disk_free - step_bytes >= space.free_min;
 }
 
 /** Paces the steps of an extension. Used by one thread. */
