@@ -247,9 +247,9 @@ class ImportWaits(HeldSyncs):
         scratch = self.scratch
         scratch.sql(SETUP.format(0) + "CREATE TABLE d.other LIKE d.t; INSERT INTO d.t VALUES (1, 'a');")
         copies = self.exported("t")
-        scratch.sql("ALTER TABLE d.t DISCARD TABLESPACE; ALTER INSTANCE DISABLE INNODB REDO_LOG;"
-                    "CREATE PROCEDURE d.fill() WHILE IS_USED_LOCK('go') DO "
-                    "INSERT INTO d.other (a) VALUES (REPEAT('a', 100)); END WHILE")  # fmt: skip
+        scratch.sql("ALTER TABLE d.t DISCARD TABLESPACE; ALTER INSTANCE DISABLE INNODB REDO_LOG;\n"
+                    "DELIMITER //\nCREATE PROCEDURE d.fill() WHILE IS_USED_LOCK('go') DO "
+                    "INSERT INTO d.other (a) VALUES (REPEAT('a', 100)); END WHILE//\n")  # fmt: skip
         self.put_in_place(copies)
         with scratch.load(4, WAIT_SECONDS):
             wait_until(lambda: self.number("SELECT COUNT(*) FROM d.other") > 0)

@@ -388,8 +388,8 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
   }
   const auto page_bytes = static_cast<uint32_t>(page_size_t(flags).physical());
   if (setting() == Atomic_writes::AUTO) {
-    /* Examine the device now, while no mutex is held; atomic_file_opened()
-    decides. */
+    /* Examine the device now, while no mutex of the files is held;
+    atomic_file_opened() decides. */
     if (!s_probe.is_fresh(path)) {
       if (const int file = open(path, O_RDWR | O_CLOEXEC); file >= 0) {
         static_cast<void>(s_probe.detect(file, path, page_bytes));
