@@ -1009,8 +1009,11 @@ class AtomicWrites(Servers):
         # A full-text index has its own files.
         statements = (("ALTER TABLE d.w ADD INDEX k (a)", "FORCE INDEX (k)"), ("OPTIMIZE TABLE d.w", ""),
                       ("ALTER TABLE d.w ADD FULLTEXT INDEX f (a)", "WHERE MATCH (a) AGAINST ('some')"),
-                      ("ALTER TABLE d.w TABLESPACE g", ""))  # fmt: skip
-        settings = (ON, "--innodb-doublewrite-fsync=ON", AUTO, ON)
+                      ("ALTER TABLE d.w TABLESPACE g", ""),
+                      ("ALTER TABLE d.w ADD SPATIAL INDEX s (p)",
+                       "FORCE INDEX (s) WHERE MBRCovers(ST_GeomFromText('POLYGON((0 0, 2 0, 2 2, 0 2, 0 0))'), p)")
+                      )  # fmt: skip
+        settings = (ON, "--innodb-doublewrite-fsync=ON", AUTO, ON, AUTO)
         for seed, (statement, what) in enumerate(statements):
             # With OFF, the medium tears no page: its sectors are as large as pages.
             for setting, sector_bytes in ((settings[seed], 512), ("--innodb-doublewrite=OFF", PAGE_BYTES)):
@@ -1023,6 +1026,7 @@ class AtomicWrites(Servers):
                     scratch.initialise(FORK)
                     scratch.start(FORK, setting, *KEEP_DIRTY)
                     scratch.sql(FILL + "CREATE TABLESPACE g; CREATE TABLE d.w LIKE d.t;"
+                                "ALTER TABLE d.w ADD p POINT NOT NULL SRID 0 DEFAULT (POINT(1, 1));"
                                 "INSERT INTO d.w (a) SELECT CONCAT('some ', x.a) FROM d.t x, d.t y LIMIT 20000"
                                 )  # fmt: skip
                     scratch.sql(statement)
