@@ -358,15 +358,11 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots) {
   });
 }
 
-bool aio_take_slot(Aio_array *array, size_t *slot) {
-  if (array->m_slots == nullptr) {
-    return false;
-  }
+size_t aio_take_slot(Aio_array *array) {
   /* Invariant: aio_wait_for_slot() has reserved a slot. Otherwise two requests
   would share one. */
   ut_a(array->m_slots->has_free());
-  *slot = array->m_slots->take();
-  return true;
+  return array->m_slots->take();
 }
 
 void aio_release_slot(Aio_array *array, size_t slot) {

@@ -77,10 +77,9 @@ void aio_wait_for_slot(Aio_array *array, ut::counting_semaphore &slots);
 
 /** Choose the slot for a request of native AIO. The caller holds the array's
 mutex, and a reservation by aio_wait_for_slot().
-@param[in,out]  array  the array
-@param[out]     slot   number of the slot
-@return false with simulated AIO, where InnoDB chooses */
-[[nodiscard]] bool aio_take_slot(Aio_array *array, size_t *slot);
+@param[in,out]  array  an array of native AIO
+@return number of the slot */
+[[nodiscard]] size_t aio_take_slot(Aio_array *array);
 
 /** Release a slot. Does nothing with simulated AIO. The caller holds the
 array's mutex.
