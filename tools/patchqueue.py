@@ -95,6 +95,12 @@ def exported(folder, commit):
     return re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", text, flags=re.MULTILINE)
 
 
+def can_control(line):
+    """Whether a line can be the end of an if, a loop or an else without a brace."""
+    is_head = re.search(r"\b(if|for|while|switch)\b", line) or line.count("(") != line.count(")")
+    return line.endswith("else") or bool(line.endswith(")") and is_head)
+
+
 class Patch:
     """One patch file: a header of fields, a line '---', and the diff of one upstream file."""
 
@@ -158,7 +164,7 @@ class Patch:
         if len(added) + len(removed) > MAX_CHANGED_LINES and "Size-Reason" not in fields:
             found.append(f"it changes {len(added) + len(removed)} lines; over {MAX_CHANGED_LINES} need a Size-Reason")
         # An added if or else without braces would control the upstream statement that follows, unnoticed.
-        if any(line.endswith((")", "else")) for line in re.findall(r"^\+(.*)\n [^\n]", self.diff, re.MULTILINE)):
+        if any(map(can_control, re.findall(r"^\+(.*)\n [^\n]", self.diff, re.MULTILINE))):
             found.append("its control flow ends above an upstream statement: add braces around that")
         declared = "".join(header.read_text() for header in HOOKS)
         calls = set(re.findall(r"spw::(\w+)\b(?:\(|,)", "\n".join(added)))
