@@ -144,9 +144,10 @@ class Lint(Folders):
 
     def test_control_flow(self):
         """An added if must not control an upstream statement."""
-        for line in ("  if (spw::declared(1))", "  if (spw::declared(1)) {} else"):
+        for line in ("  if (spw::declared(1))", "  if (spw::declared(1)) {} else", "      spw::declared(1))"):
             with self.subTest(line):
                 self.assertIn("add braces", self.problems(diff=DIFF.replace("+  hook();", f"+{line}")))
+        self.assertNotIn("add braces", self.problems(diff=DIFF.replace("+  hook();", "+      m_member()")))
 
     def test_every_field_is_needed(self):
         for field in patchqueue.FIELDS:
