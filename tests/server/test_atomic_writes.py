@@ -594,7 +594,9 @@ class AtomicWrites(Servers):
             waiting.stdin.write("SELECT a FROM d.hung;\n")
             waiting.stdin.close()
             wait_until(log.exists, "the file is not examined")
-            scratch.session().communicate(update + "SET GLOBAL innodb_max_dirty_pages_pct = 0;", timeout=WAIT_SECONDS)
+            other = scratch.session()
+            self.addCleanup(other.kill)
+            other.communicate(update + "SET GLOBAL innodb_max_dirty_pages_pct = 0;", timeout=WAIT_SECONDS)
             wait_until(lambda: scratch.counter("Innodb_buffer_pool_pages_dirty") == 0, "pages are not written")
             self.assertNotIn("end", log.read_text())
         finally:

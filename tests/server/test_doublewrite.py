@@ -345,6 +345,11 @@ class Doublewrite(unittest.TestCase):
         log = self.does_not_start(FORK)
         self.assertIn("or of another data directory", log)
         self.assertNotIn("Applying a batch", log)
+        # To dump data.
+        scratch.start(FORK, "--innodb-force-recovery=1")
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
+        scratch.end()
+        self.assertIn("or of another data directory", self.does_not_start(FORK))
 
     def test_first_page_is_synced(self):
         """InnoDB does not sync a first page that it has restored. It is synced before the redo log is applied: then
@@ -371,11 +376,30 @@ class Doublewrite(unittest.TestCase):
                 wait_until(log.exists, "the file is not synced")
                 written = scratch.log.read_text(errors="replace")[begin:]
                 self.assertIn("Restoring page", written)
-                self.assertNotIn("Apply batch completed", written)
+                self.assertNotIn("Applying a batch", written)
                 hold.unlink()
                 wait_until(lambda: scratch.client("SELECT 1").returncode == 0)
                 self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
                 scratch.end(signal.SIGKILL)
+
+    def test_files_are_synced_after_a_crash(self):
+        """The server had written a page: recovery does not write the file. It is synced all the same."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL)
+        self.assertEqual(scratch.end(), 0)
+        scratch.start(FORK, *KEEP_DIRTY)
+        scratch.sql("UPDATE d.t SET b = 1; FLUSH TABLES d.t FOR EXPORT; UNLOCK TABLES")
+        scratch.end(signal.SIGKILL)
+        page = self.read_page(self.table, ROOT_PAGE)
+        log = scratch.path / "syncs"
+        scratch.start(FORK, *KEEP_DIRTY, environment={
+            "LD_PRELOAD": str(to_preload(SYNC_HOLD, scratch.path)), "SYNC_FILE": "/d/t.ibd", "SYNC_LOG": str(log),
+            "SYNC_HOLD": "/nonexistent", "SYNC_KILL": "/nonexistent"})  # fmt: skip
+        self.assertTrue(log.exists())
+        self.assertEqual(self.read_page(self.table, ROOT_PAGE), page)
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        scratch.end(signal.SIGKILL)
 
     def test_torn_copy(self):
         """The newest copy is torn itself: it was being written when an earlier write tore the page."""

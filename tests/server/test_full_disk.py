@@ -77,10 +77,14 @@ class FailedExtension(unittest.TestCase):
                     "INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000))")  # fmt: skip
         warning = "could not be extended ahead"
         # Not up to the limit: the INSERT itself would fail.
-        while warning not in scratch.log.read_text():
+        for _ in range(100):
+            if warning in scratch.log.read_text():
+                break
             if self.size() > 150 * MIB:
                 scratch.sql("DELETE FROM d.t WHERE id > 20; DO SLEEP(0.5)")
             scratch.sql("INSERT INTO d.t (a) SELECT a FROM d.t LIMIT 5")
+        else:
+            self.fail("no extension has failed")
         self.assertEqual(scratch.counter("Innodb_tablespace_extend_ahead_no_space"), 1)
         self.check()
         scratch.end(signal.SIGKILL)

@@ -143,9 +143,9 @@ bool is_stale(lsn_t lsn) {
 }
 
 /** @return whether a page was replaced by a copy that is newer than the redo
-log, which has to be of another data directory: redo is durable before the pages
-and their copies. dblwr_copy_is_unusable() rejects only copies from behind the
-redo log files, which end later. Called when the redo log has been applied */
+log: redo is durable before the pages and their copies. dblwr_copy_is_unusable()
+rejects only copies from behind the redo log files, which end later. Called when
+the redo log has been applied */
 bool newer_than_redo_was_used() {
   if (s_newest_used_lsn <= recv_sys->recovered_lsn ||
       srv_force_recovery >= SRV_FORCE_NO_LOG_REDO ||
@@ -155,20 +155,29 @@ bool newer_than_redo_was_used() {
   ib::error() << "Recovery has replaced " << s_newest_used_page
               << " with a doublewrite copy of LSN " << s_newest_used_lsn
               << ", and the redo log ends at LSN " << recv_sys->recovered_lsn
-              << ".";
+              << ": the copy is of another data directory, or the redo log has"
+                 " lost its end.";
   return true;
 }
 
 /** Stop the server, because a page was restored from an unusable copy, and
-record this in the marker file for later starts. */
-[[noreturn]] void stop_for_unusable_page() {
+record this in the marker file for later starts. A server that is to rescue data
+does not stop: with innodb_force_recovery, and a read-only one. */
+void stop_for_unusable_page() {
+  if (srv_force_recovery != 0 || srv_read_only_mode) {
+    ib::warn() << "A page was replaced with a doublewrite copy of an earlier"
+                  " write of the page, or of another data directory.";
+    return;
+  }
   dblwr_record_unusable_page();
   ib::fatal(UT_LOCATION_HERE)
       << "A page was torn, and recovery replaced it with a copy of an earlier"
          " write of the page, or of another data directory. The server stops."
-         " Restore the data directory from a backup and remove the marker file"
-         " '#spw_atomic_writes' from it: the server does not start while that"
-         " file exists.";
+         " Restore the data directory from a backup, and remove the marker file"
+         " '#spw_atomic_writes' from it and the doublewrite files"
+         " (#ib_*.dblwr and #ib_*.bdblwr, also in innodb_doublewrite_dir): the"
+         " server does not start while that marker file exists. With"
+         " innodb_force_recovery it starts, to dump data.";
 }
 
 }  // namespace
@@ -240,11 +249,11 @@ dberr_t dblwr_first_page_restored(int file, const char *path,
     return error;
   }
   if (fsync(file) != 0) {
-    ib::error() << "'" << path << "' could not be synced after its first page"
-                << " was restored from the doublewrite buffer: "
-                << strerror(errno)
-                << ". Remove the cause and restart the server.";
-    return DB_IO_ERROR;
+    ib::fatal(UT_LOCATION_HERE)
+        << "'" << path << "' could not be synced after its first page was"
+        << " restored from the doublewrite buffer: " << strerror(errno)
+        << ". The server stops and keeps the copy. Remove the cause and restart"
+           " the server; after an I/O error, restart the machine.";
   }
   dblwr_copy_was_used(copy);
   if (log_sys == nullptr) {

@@ -85,10 +85,11 @@ before it is used. The server stops if that fails.
 @param[in]  path  its path */
 void dblwr_sync_file(int file, const std::string &path);
 
-/** Clear the doublewrite copies, which nothing needs any more: a later recovery
-must not meet copies of another database, or from before pages were written
-without copies. Called when recovery has flushed and synced all pages and no
-thread writes any. */
+/** Sync the data files after a crash, also those that recovery has not written
+to. Then clear the doublewrite copies, which nothing needs any more: a later
+recovery must not meet copies of another database, or from before pages were
+written without copies. Called when recovery has flushed all pages, no thread
+writes any, and before the first checkpoint. */
 void dblwr_recovered();
 
 /** Clear the doublewrite copies if pages were written without copies and all
@@ -191,8 +192,7 @@ dblwr_copy_was_used().
 @param[in]  path   its path
 @param[in]  copy   the doublewrite copy
 @param[in]  error  the result of the write
-@return DB_SUCCESS if the page is durable; else an error, and the error log says
-why the sync failed */
+@return error. The server stops if the sync fails */
 [[nodiscard]] dberr_t dblwr_first_page_restored(int file, const char *path,
                                                 const unsigned char *copy,
                                                 dberr_t error);
