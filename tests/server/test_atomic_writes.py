@@ -896,7 +896,7 @@ class AtomicWrites(Servers):
         self.assertTrue(self.copies(scratch, space))
         # With the flush method that does not sync, a later recovery may need them.
         for options in (["--innodb-flush-method=O_DIRECT_NO_FSYNC"], ["--innodb-read-only"],
-                        ["--innodb-force-recovery=1"]):  # fmt: skip
+                        ["--innodb-force-recovery=1", "--skip-log-bin"]):  # fmt: skip
             scratch.start(FORK, *options)
             self.assertTrue(self.copies(scratch, space), options)
             self.assertEqual(scratch.end(), 0)
