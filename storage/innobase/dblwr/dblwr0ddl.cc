@@ -28,7 +28,6 @@ IMPORT TABLESPACE, the truncation of undo tablespaces. */
 #include "fil0fil.h"
 #include "log0chkp.h"
 #include "log0log.h"
-#include "mtr0mtr.h"
 #include "os0file.h"
 #include "srv0srv.h"
 #include "trx0trx.h"
@@ -100,9 +99,6 @@ void note_discard() {
 }
 
 dberr_t checkpoint_before_import(const trx_t *trx) {
-  if (mtr_t::s_logging.is_disabled()) {
-    return DB_SUCCESS;
-  }
   lsn_t discard_lsn = s_discard_lsn.load();
   const lsn_t lsn =
       discard_lsn == LSN_MAX ? log_get_lsn(*log_sys) : discard_lsn;
@@ -120,12 +116,6 @@ dberr_t checkpoint_before_import(const trx_t *trx) {
     s_discard_lsn.compare_exchange_strong(discard_lsn, lsn);
   }
   return DB_SUCCESS;
-}
-
-void checkpoint_after_import() {
-  if (!mtr_t::s_logging.is_disabled()) {
-    log_make_latest_checkpoint();
-  }
 }
 
 bool undo_truncation_has_not_begun(space_id_t space_num, const char *log) {

@@ -51,16 +51,9 @@ void note_discard();
 /** Wait for a checkpoint that covers all DISCARD TABLESPACE so far. Otherwise
 recovery could apply a discarded file's redo to the file with the same ID by
 which IMPORT TABLESPACE replaces it. The caller holds no latch.
-Does not wait while the redo log is disabled: there is no recovery then, and the
-LSN stands still, so that the wait could last as long as other sessions change
-pages.
 @param[in]  trx  the transaction of the IMPORT
 @return DB_SUCCESS, or DB_INTERRUPTED if the statement was killed */
 [[nodiscard]] dberr_t checkpoint_before_import(const trx_t *trx);
-
-/** Wait for a checkpoint after IMPORT TABLESPACE, as InnoDB does, unless the
-redo log is disabled. */
-void checkpoint_after_import();
 
 /** Handle an undo truncation log that is shorter than a page. InnoDB creates
 the log, writes a page to it and syncs it before it truncates. Stock MySQL
