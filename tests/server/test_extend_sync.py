@@ -242,32 +242,6 @@ class ImportWaits(HeldSyncs):
         self.assertEqual(self.number("SELECT COUNT(*) FROM d.t"), 1)
 
 
-class AheadOfOthers(HeldSyncs):
-    """A session extends a file, and the sync of that file takes long."""
-
-    # A checkpoint waits for that sync.
-    OPTIONS = ("--innodb-flush-method=O_DIRECT", "--skip-log-bin", "--innodb-redo-log-capacity=512M")
-
-    def test_other_files(self):
-        """The thread of innodb_extend_ahead_pct extends other files meanwhile."""
-        scratch = self.scratch
-        scratch.sql(SETUP.format("16M") + "CREATE TABLE d.other LIKE d.t; ALTER TABLE d.other AUTOEXTEND_SIZE = 0;"
-                    "SET GLOBAL innodb_extend_ahead_pct = 100, GLOBAL cte_max_recursion_depth = 100000")  # fmt: skip
-        self.hold.write_text(str(64 * MIB))
-        insert = self.session("SET cte_max_recursion_depth = 100000;" + INSERT.format(100 * MIB // 8192))
-        wait_until(lambda: self.syncs.exists() and self.synced("begin") >= 64 * MIB)
-        before = scratch.counter("Innodb_tablespace_extend_ahead_bytes")
-        for _ in range(20):
-            scratch.sql(INSERT.replace("d.t ", "d.other ").format(100))
-            if scratch.counter("Innodb_tablespace_extend_ahead_bytes") > before:
-                break
-        self.assertGreater(scratch.counter("Innodb_tablespace_extend_ahead_bytes"), before)
-        # The sync is still held.
-        self.assertGreater(self.synced("begin"), self.synced())
-        self.release()
-        self.assertEqual(insert.wait(WAIT_SECONDS), 0)
-
-
 class ExtendSyncOfSizeOnly(ExtendSync):
     """A file is synced only when its size has changed."""
 
