@@ -317,7 +317,7 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
                                              disk->available(), disk->size)) {
     return false;
   }
-  /* Until a later scan the other files have their turns. */
+  /* Other files are extended meanwhile. */
   const auto back_off = [file] {
     file->backoff_until_s =
         seconds_of(steady_clock::now()) + EXTEND_LOCKED_BACKOFF_S;
