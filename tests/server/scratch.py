@@ -25,6 +25,7 @@ MARKER = "#spw_atomic_writes"
 CHECK = REPO / "scripts/spillway-downgrade-check"
 # Its exit status.
 CLEAN, STEPS, INCOMPLETE = 0, 1, 2
+SYNC_HOLD = Path(__file__).resolve().parent / "sync_hold.cc"
 START_SECONDS = 120
 STOP_SECONDS = 120
 # For conditions that a test waits for: a hang is bounded.
@@ -37,6 +38,13 @@ def to_preload(source, folder):
     options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["g++", *options, source, "-o", library], check=True)
     return library
+
+
+def observed(library, folder, name):
+    """Variables for a server with the preloaded library of sync_hold.cc, which says what they do: it observes the file
+    whose path ends with name. folder takes syncs, the log, and the files hold and kill."""
+    return {"LD_PRELOAD": str(library), "SYNC_FILE": name, "SYNC_LOG": str(folder / "syncs"),
+            "SYNC_HOLD": str(folder / "hold"), "SYNC_KILL": str(folder / "kill")}  # fmt: skip
 
 
 def wait_until(condition, what="waited too long", seconds=WAIT_SECONDS):

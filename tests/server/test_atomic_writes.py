@@ -17,7 +17,7 @@ from spillway import filesystem
 from spillway.resources import temporary_folder
 
 from .power_cut import PowerCutFolder
-from .scratch import FORK, MARKER, STOCK, WAIT_SECONDS, Scratch, to_preload, wait_until
+from .scratch import FORK, MARKER, STOCK, SYNC_HOLD, WAIT_SECONDS, Scratch, observed, to_preload, wait_until
 
 SOURCE = Path(__file__).resolve().parent / "aio_fault.cc"
 ON = "--innodb-use-atomic-writes=ON"
@@ -581,12 +581,10 @@ class AtomicWrites(Servers):
                                                    f"INSERT INTO d.{table} VALUES (1);"
                                                    for table, folder in folders.items()))  # fmt: skip
         self.assertEqual(scratch.end(), 0)
-        hold, log = scratch.path / "hold", scratch.path / "ioctls"
+        hold, log = scratch.path / "hold", scratch.path / "syncs"
         hold.write_text("0")
-        library = to_preload(SOURCE.with_name("sync_hold.cc"), self.enterContext(temporary_folder("/tmp")))
-        scratch.start(FORK, *options, environment={"LD_PRELOAD": str(library), "SYNC_FILE": "/d/hung.ibd",
-                                                   "SYNC_HOLD": str(hold), "SYNC_LOG": str(log),
-                                                   "SYNC_KILL": "/nonexistent"})  # fmt: skip
+        library = to_preload(SYNC_HOLD, self.enterContext(temporary_folder("/tmp")))
+        scratch.start(FORK, *options, environment=observed(library, scratch.path, "/d/hung.ibd"))
         update = "".join(f"UPDATE d.t{n} SET a = a + 1;" for n in range(20))
         scratch.sql(update)
         try:

@@ -7,11 +7,9 @@ import signal
 import subprocess
 import time
 import unittest
-from pathlib import Path
 
-from .scratch import FORK, START_SECONDS, STOCK, Scratch, to_preload, wait_until
+from .scratch import FORK, START_SECONDS, STOCK, SYNC_HOLD, Scratch, observed, to_preload, wait_until
 
-SYNC_HOLD = Path(__file__).resolve().parent / "sync_hold.cc"
 # innodb_redo_log_capacity of Scratch.
 REDO_BYTES = 64 << 20
 # More than an UPDATE of three rows generates, and less than is left of a redo log file.
@@ -67,6 +65,13 @@ class Doublewrite(unittest.TestCase):
         self.scratch.initialise(FORK)
         self.system = self.scratch.data / "ibdata1"
         self.table = self.scratch.data / "d/t.ibd"
+
+    def fill_and_restart(self):
+        """Start a server on the table, which a clean shutdown has written. From now on dirty pages stay dirty."""
+        self.scratch.start(FORK)
+        self.scratch.sql(FILL)
+        self.assertEqual(self.scratch.end(), 0)
+        self.scratch.start(FORK, *KEEP_DIRTY)
 
     def read_page(self, path, page_no):
         with open(path, "rb") as file:
@@ -219,10 +224,7 @@ class Doublewrite(unittest.TestCase):
     def test_first_page_with_a_torn_copy(self):
         """Upstream restores the newest copy of a file's first page without a check, and ends if the copy is torn."""
         scratch = self.scratch
-        scratch.start(FORK)
-        scratch.sql(FILL)
-        self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK, *KEEP_DIRTY)
+        self.fill_and_restart()
         lsn = scratch.counter("Innodb_redo_log_current_lsn")
         scratch.sql("UPDATE d.t SET b = 1")
         scratch.end(signal.SIGKILL)
@@ -328,11 +330,8 @@ class Doublewrite(unittest.TestCase):
         """A copy of another data directory, older than the end of the redo log files: that shows when the redo log was
         applied. The server stops, now and later."""
         scratch = self.scratch
-        scratch.start(FORK)
-        scratch.sql(FILL)
-        self.assertEqual(scratch.end(), 0)
+        self.fill_and_restart()
         old = self.read_page(self.table, ROOT_PAGE)
-        scratch.start(FORK, *KEEP_DIRTY)
         lsn = scratch.counter("Innodb_redo_log_current_lsn")
         scratch.sql("UPDATE d.t SET a = 'new'")
         scratch.end(signal.SIGKILL)
@@ -355,10 +354,7 @@ class Doublewrite(unittest.TestCase):
         """InnoDB does not sync a first page that it has restored. It is synced before redo is applied to pages: they
         can overwrite its copy."""
         scratch = self.scratch
-        scratch.start(FORK)
-        scratch.sql(FILL)
-        self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK, *KEEP_DIRTY)
+        self.fill_and_restart()
         scratch.sql("UPDATE d.t SET b = 1")
         scratch.end(signal.SIGKILL)
         hold, log = scratch.path / "hold", scratch.path / "syncs"
@@ -371,9 +367,8 @@ class Doublewrite(unittest.TestCase):
                 log.unlink(missing_ok=True)
                 begin = scratch.log.stat().st_size
                 row_page = self.read_page(self.table, ROOT_PAGE)
-                scratch.launch(FORK, *KEEP_DIRTY, "--log-error-verbosity=3", environment={
-                    "LD_PRELOAD": str(library), "SYNC_FILE": name, "SYNC_LOG": str(log), "SYNC_HOLD": str(hold),
-                    "SYNC_KILL": "/nonexistent"})  # fmt: skip
+                scratch.launch(FORK, *KEEP_DIRTY, "--log-error-verbosity=3",
+                               environment=observed(library, scratch.path, name))  # fmt: skip
                 wait_until(log.exists, "the file is not synced")
                 written = scratch.log.read_text(errors="replace")[begin:]
                 self.assertIn("Restoring page", written)
@@ -389,18 +384,13 @@ class Doublewrite(unittest.TestCase):
     def test_files_are_synced_after_a_crash(self):
         """The server had written a page: recovery does not write the file. It is synced all the same."""
         scratch = self.scratch
-        scratch.start(FORK)
-        scratch.sql(FILL)
-        self.assertEqual(scratch.end(), 0)
-        scratch.start(FORK, *KEEP_DIRTY)
+        self.fill_and_restart()
         scratch.sql("UPDATE d.t SET b = 1; FLUSH TABLES d.t FOR EXPORT; UNLOCK TABLES")
         scratch.end(signal.SIGKILL)
         page = self.read_page(self.table, ROOT_PAGE)
-        log = scratch.path / "syncs"
-        scratch.start(FORK, *KEEP_DIRTY, environment={
-            "LD_PRELOAD": str(to_preload(SYNC_HOLD, scratch.path)), "SYNC_FILE": "/d/t.ibd", "SYNC_LOG": str(log),
-            "SYNC_HOLD": "/nonexistent", "SYNC_KILL": "/nonexistent"})  # fmt: skip
-        self.assertTrue(log.exists())
+        library = to_preload(SYNC_HOLD, scratch.path)
+        scratch.start(FORK, *KEEP_DIRTY, environment=observed(library, scratch.path, "/d/t.ibd"))
+        self.assertTrue((scratch.path / "syncs").exists())
         self.assertEqual(self.read_page(self.table, ROOT_PAGE), page)
         self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
         scratch.end(signal.SIGKILL)
@@ -408,12 +398,9 @@ class Doublewrite(unittest.TestCase):
     def test_torn_copy(self):
         """The newest copy is torn itself: it was being written when an earlier write tore the page."""
         scratch = self.scratch
-        scratch.start(FORK)
-        scratch.sql(FILL)
+        self.fill_and_restart()
         space = scratch.space_id("d/t")
-        self.assertEqual(scratch.end(), 0)
         old = self.read_page(self.table, ROOT_PAGE)
-        scratch.start(FORK, *KEEP_DIRTY)
         # An LSN just before the update, which is after the checkpoint.
         lsn = scratch.counter("Innodb_redo_log_current_lsn")
         scratch.sql("UPDATE d.t SET a = 'new'")

@@ -5,11 +5,9 @@ import re
 import signal
 import time
 import unittest
-from pathlib import Path
 
-from .scratch import FORK, WAIT_SECONDS, Scratch, temporary_folder, to_preload, wait_until
+from .scratch import FORK, SYNC_HOLD, WAIT_SECONDS, Scratch, observed, temporary_folder, to_preload, wait_until
 
-SOURCE = Path(__file__).resolve().parent / "sync_hold.cc"
 MIB = 1 << 20
 SETUP = """
 CREATE DATABASE d;
@@ -36,7 +34,7 @@ class HeldSyncs(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.library = to_preload(SOURCE, cls.enterClassContext(temporary_folder()))
+        cls.library = to_preload(SYNC_HOLD, cls.enterClassContext(temporary_folder()))
 
     def setUp(self):
         self.scratch = self.enterContext(Scratch("/var/tmp"))
@@ -49,9 +47,7 @@ class HeldSyncs(unittest.TestCase):
         self.file = self.scratch.data / "d/t.ibd"
 
     def start(self):
-        self.scratch.start(FORK, *self.OPTIONS, environment={
-            "LD_PRELOAD": str(self.library), "SYNC_FILE": self.SYNC_FILE, "SYNC_LOG": str(self.syncs),
-            "SYNC_HOLD": str(self.hold), "SYNC_KILL": str(self.kill)})  # fmt: skip
+        self.scratch.start(FORK, *self.OPTIONS, environment=observed(self.library, self.scratch.path, self.SYNC_FILE))
 
     def release(self):
         self.hold.unlink(missing_ok=True)

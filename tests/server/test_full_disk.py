@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 from .scratch import FORK, Scratch
+from .test_extend_sync import HEADER_SIZE
 
 MIB = 1 << 20
 DISK_BYTES = 400 * MIB
@@ -13,7 +14,7 @@ DISK_BYTES = 400 * MIB
 KEPT_BYTES = DISK_BYTES // 20 - 2 * MIB
 SETUP = """
 CREATE DATABASE d;
-CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL) DATA DIRECTORY = '{}';
+CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL) {};
 INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000));
 """
 WAITS = """(SELECT COUNT(*) FROM performance_schema.threads
@@ -21,7 +22,17 @@ WHERE processlist_state IN ('Waiting for backup lock', 'Waiting for table metada
 STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = '{}'"
 
 
-class FailedExtension(unittest.TestCase):
+class Extension(unittest.TestCase):
+    """A table whose file is extended, on self.scratch."""
+
+    def number(self, text):
+        return int(self.scratch.sql(text))
+
+    def check(self):
+        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
+
+
+class FailedExtension(Extension):
     """The file system adds a part of what an extension asks for, and refuses the rest: here for RLIMIT_FSIZE, as for a
     quota."""
 
@@ -32,19 +43,17 @@ class FailedExtension(unittest.TestCase):
         limited = ("env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={self.LIMIT}:")
         self.scratch.start(FORK, *options, wrapper=limited)
 
-    def check(self):
-        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
-
     def size(self):
-        return int(self.scratch.sql("SELECT total_extents * extent_size FROM information_schema.files "
-                                    "WHERE tablespace_name = 'd/t'"))  # fmt: skip
+        return self.number(HEADER_SIZE)
+
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        self.scratch.initialise(FORK)
 
     def test_part_of_a_step(self):
-        self.scratch = scratch = self.enterContext(Scratch("/var/tmp"))
-        scratch.initialise(FORK)
+        scratch = self.scratch
         self.start()
-        scratch.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL);"
-                    "INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000))")  # fmt: skip
+        scratch.sql(SETUP.format(""))
         result = scratch.client("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 300M")
         self.assertRegex(result.stderr, r"ERROR 1114 .*was extended to only \d+ pages, \d+ bytes\. The error log")
         size = self.size()
@@ -69,12 +78,10 @@ class FailedExtension(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "128")
 
     def test_ahead(self):
-        self.scratch = scratch = self.enterContext(Scratch("/var/tmp"))
-        scratch.initialise(FORK)
+        scratch = self.scratch
         # The binary log has the limit, too.
         self.start("--innodb-extend-ahead-pct=100", "--skip-log-bin")
-        scratch.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT NOT NULL);"
-                    "INSERT INTO d.t (a) VALUES (REPEAT('a', 2000000))")  # fmt: skip
+        scratch.sql(SETUP.format(""))
         warning = "could not be extended ahead"
         # Not up to the limit: the INSERT itself would fail.
         for _ in range(100):
@@ -93,7 +100,7 @@ class FailedExtension(unittest.TestCase):
         self.assertEqual(scratch.log.read_text().count(warning), 1)
 
 
-class FullDisk(unittest.TestCase):
+class FullDisk(Extension):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("a mount needs root")
@@ -110,7 +117,7 @@ class FullDisk(unittest.TestCase):
         self.addCleanup(self.end)
         self.scratch.initialise(FORK)
         self.start()
-        self.scratch.sql(SETUP.format(self.disk))
+        self.scratch.sql(SETUP.format(f"DATA DIRECTORY = '{self.disk}'"))
 
     def start(self, *options):
         self.scratch.start(FORK, f"--innodb-directories={self.disk}", *options)
@@ -129,9 +136,6 @@ class FullDisk(unittest.TestCase):
         with open(self.disk / "other", "ab") as file:
             os.posix_fallocate(file.fileno(), file.tell(), self.free() - left)
 
-    def number(self, text):
-        return int(self.scratch.sql(text))
-
     def size(self):
         return self.number("SELECT file_size FROM information_schema.innodb_tablespaces WHERE name = 'd/t'")
 
@@ -144,9 +148,6 @@ class FullDisk(unittest.TestCase):
                 return
             self.scratch.sql("DO SLEEP(0.1)")
         self.fail(condition)
-
-    def check(self):
-        self.assertEqual(self.scratch.sql("CHECK TABLE d.t EXTENDED").split()[-1], "OK")
 
     def test_statement(self):
         result = self.scratch.client("ALTER TABLESPACE `d/t` SET EXTENT_SIZE = 500M")
