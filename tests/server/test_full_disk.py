@@ -23,7 +23,10 @@ STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE vari
 
 
 class Extension(unittest.TestCase):
-    """A table whose file is extended, on self.scratch."""
+    """A table whose file is extended."""
+
+    def setUp(self):
+        self.scratch = self.enterContext(Scratch("/var/tmp"))
 
     def number(self, text):
         return int(self.scratch.sql(text))
@@ -47,7 +50,7 @@ class FailedExtension(Extension):
         return self.number(HEADER_SIZE)
 
     def setUp(self):
-        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        super().setUp()
         self.scratch.initialise(FORK)
 
     def test_part_of_a_step(self):
@@ -104,7 +107,7 @@ class FullDisk(Extension):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("a mount needs root")
-        self.scratch = self.enterContext(Scratch("/var/tmp"))
+        super().setUp()
         image, self.disk = self.scratch.path / "image", self.scratch.path / "disk"
         with open(image, "wb") as file:
             file.truncate(DISK_BYTES)
