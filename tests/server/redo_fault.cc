@@ -9,10 +9,13 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file tests/server/redo_fault.cc
-Fails writes to the redo log: a shared object to preload into a server.
+Fails writes to the redo log and delays its syncs: a shared object to preload
+into a server.
 
-  REDO_FAULT  a file: while it exists, each write to a redo log file fails with
-              EIO */
+  REDO_FAULT      a file: while it exists, each write to a redo log file fails
+                  with EIO
+  REDO_SYNC_MS    how much longer each sync of a redo log file takes; default 0
+*/
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -22,13 +25,32 @@ Fails writes to the redo log: a shared object to preload into a server.
 
 #include "open_file.h"
 
+namespace {
+
+bool is_redo(int file) {
+  return path_of(file).find("/#ib_redo") != std::string::npos;
+}
+
+int sync(const char *name, int file) {
+  const char *delay = getenv("REDO_SYNC_MS");
+  if (delay != nullptr && is_redo(file)) {
+    usleep(1000 * atoi(delay));
+  }
+  return reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name))(file);
+}
+
+}  // namespace
+
+extern "C" int fsync(int file) { return sync("fsync", file); }
+extern "C" int fdatasync(int file) { return sync("fdatasync", file); }
+
 extern "C" ssize_t pwrite64(int file, const void *buffer, size_t n_bytes,
                             off64_t offset) {
   using Write = ssize_t (*)(int, const void *, size_t, off64_t);
   static const auto real =
       reinterpret_cast<Write>(dlsym(RTLD_NEXT, "pwrite64"));
-  if (access(getenv("REDO_FAULT"), F_OK) == 0 &&
-      path_of(file).find("/#ib_redo") != std::string::npos) {
+  const char *fault = getenv("REDO_FAULT");
+  if (fault != nullptr && access(fault, F_OK) == 0 && is_redo(file)) {
     errno = EIO;
     return -1;
   }

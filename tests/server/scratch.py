@@ -25,7 +25,7 @@ MARKER = "#spw_atomic_writes"
 CHECK = REPO / "scripts/spillway-downgrade-check"
 # Its exit status.
 CLEAN, STEPS, INCOMPLETE = 0, 1, 2
-SYNC_HOLD = Path(__file__).resolve().parent / "sync_hold.cc"
+REDO_FAULT, SYNC_HOLD = (Path(__file__).resolve().parent / name for name in ("redo_fault.cc", "sync_hold.cc"))
 START_SECONDS = 120
 STOP_SECONDS = 120
 # For conditions that a test waits for: a hang is bounded.

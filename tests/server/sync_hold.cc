@@ -16,7 +16,8 @@ syncs and each ioctl(): a shared object to preload into a server.
   SYNC_LOG   each sync and ioctl() of the file appends two lines: "begin SIZE"
              and, once it is done, "end SIZE", with the file's size at the begin
   SYNC_HOLD  a file with a number of bytes: while it exists, a sync or ioctl()
-             waits before it begins if the file has that size or is larger
+             waits before it begins if the file has that size or is larger. If
+             there is a second number, that many of them are not held at first
   SYNC_KILL  a file: while it exists, a sync kills the server once it is done */
 
 #include <dlfcn.h>
@@ -25,6 +26,7 @@ syncs and each ioctl(): a shared object to preload into a server.
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdlib>
 #include <fstream>
@@ -48,10 +50,17 @@ void log(const char *what, off_t size) {
   close(file);
 }
 
-bool is_held(off_t size) {
+/** @param[in]  size  the file's
+@param[in]  n_before  how many operations on SYNC_FILE came before this one */
+bool is_held(off_t size, int n_before) {
   std::ifstream hold{getenv("SYNC_HOLD")};
   off_t held = 0;
-  return hold >> held && size >= held;
+  int n_not_held = 0;
+  if (!(hold >> held)) {
+    return false;
+  }
+  hold >> n_not_held;
+  return size >= held && n_before >= n_not_held;
 }
 
 /** Log and hold an operation on SYNC_FILE; execute others. */
@@ -60,11 +69,13 @@ int observe(int file, const Operation &real) {
   if (!path_ends_with(file, getenv("SYNC_FILE"))) {
     return real();
   }
+  static std::atomic<int> n_operations{0};
+  const int n_before = n_operations.fetch_add(1);
   struct stat status {};
   fstat(file, &status);
   log("begin", status.st_size);
-  for (int i = 0; i < HOLD_MAX_S * POLLS_PER_S && is_held(status.st_size);
-       ++i) {
+  for (int i = 0;
+       i < HOLD_MAX_S * POLLS_PER_S && is_held(status.st_size, n_before); ++i) {
     usleep(1000000 / POLLS_PER_S);
   }
   const int result = real();

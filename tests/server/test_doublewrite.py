@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from .scratch import FORK, START_SECONDS, STOCK, SYNC_HOLD, Scratch, observed, to_preload, wait_until
+from .scratch import FORK, REDO_FAULT, START_SECONDS, STOCK, SYNC_HOLD, Scratch, observed, to_preload, wait_until
 
 # innodb_redo_log_capacity of Scratch.
 REDO_BYTES = 64 << 20
@@ -435,6 +435,67 @@ class Doublewrite(unittest.TestCase):
                 self.assert_restored(space, ROOT_PAGE)
                 self.assertEqual(scratch.sql("SELECT GROUP_CONCAT(a ORDER BY id) FROM d.t"), "new,new,new")
                 self.assertEqual(scratch.end(), 0)
+
+
+class UndoTruncation(unittest.TestCase):
+    """A crash beside the truncation of an undo tablespace, in one of two, with a rollback segment each."""
+
+    # A transaction that changes all rows needs more undo log than the size from which purge truncates, 16 MiB.
+    FILL = """
+    CREATE DATABASE d;
+    CREATE TABLE d.large (id INT PRIMARY KEY, a CHAR(250) NOT NULL, b CHAR(250) NOT NULL, c CHAR(250) NOT NULL);
+    CREATE TABLE d.t (id INT PRIMARY KEY);
+    SET SESSION cte_max_recursion_depth = 40000;
+    INSERT INTO d.large WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
+        SELECT i, '', '', '' FROM n;
+    """
+
+    # Syncs of the redo log make the truncation last, so that transactions begin in each part of it.
+    REDO_SYNC_MS = 300
+    N_SESSIONS = 80
+
+    def test_undo_after_truncation(self):
+        """Upstream lets transactions use the tablespace before the truncation log is removed. Recovery creates the
+        tablespace again while there is a log, and their rows stayed."""
+        with Scratch() as scratch:
+            scratch.initialise(FORK)
+            libraries = [to_preload(source, scratch.path) for source in (SYNC_HOLD, REDO_FAULT)]
+            environment = observed(":".join(map(str, libraries)), scratch.path, "_trunc.log")
+            scratch.start(FORK, "--innodb-rollback-segments=1", "--innodb-max-undo-log-size=10M",
+                          "--innodb-purge-rseg-truncate-frequency=1",
+                          environment={**environment, "REDO_SYNC_MS": str(self.REDO_SYNC_MS)})  # fmt: skip
+            sessions = [self.enterContext(scratch.session()) for _ in range(self.N_SESSIONS)]
+            scratch.sql(self.FILL)
+            hold, log = scratch.path / "hold", scratch.path / "syncs"
+            # The log is synced when it is created, and when the truncation has ended.
+            hold.write_text("0")
+
+            def begins():
+                scratch.sql("UPDATE d.large SET a = CONCAT('a', a), b = CONCAT('b', b), c = CONCAT('c', c)")
+                return log.exists()
+
+            wait_until(begins, "no undo tablespace is truncated")
+            hold.write_text("0 1")
+            for i, session in enumerate(sessions):
+                session.stdin.write(f"BEGIN; INSERT INTO d.t VALUES ({i});\n")
+                session.stdin.flush()
+                time.sleep(0.05)
+                if log.read_text().count("begin") == 2:
+                    break
+            else:
+                self.fail("the truncation does not end")
+            scratch.end(signal.SIGKILL)
+            for session in sessions:
+                session.kill()
+
+            # What a power cut leaves of the log, as its end was not synced.
+            (truncation_log,) = scratch.data.glob("undo_*_trunc.log")
+            truncation_log.write_bytes(bytes(truncation_log.stat().st_size))
+            scratch.start(FORK)
+            self.assertFalse(truncation_log.exists())
+            # Recovery rolls transactions back in the background; a row of one is locked until then.
+            self.assertEqual(scratch.sql("SET innodb_lock_wait_timeout = 60; SELECT id FROM d.t FOR SHARE"), "")
+            self.assertEqual(scratch.end(), 0)
 
 
 class DoublewriteOfSmallPages(Doublewrite):

@@ -3,9 +3,8 @@ lost."""
 
 import signal
 import unittest
-from pathlib import Path
 
-from .scratch import FORK, Scratch, temporary_folder, to_preload, wait_until
+from .scratch import FORK, REDO_FAULT, Scratch, temporary_folder, to_preload, wait_until
 
 DIRECT = ("--innodb-flush-method=ALL_O_DIRECT", "--skip-log-bin")
 SETUP = """
@@ -107,7 +106,7 @@ class RedoHeld(unittest.TestCase):
     def test_a_write_that_fails_ends_the_server(self):
         with temporary_folder() as folder:
             fault = self.scratch.path / "fault"
-            library = to_preload(Path(__file__).with_name("redo_fault.cc"), folder)
+            library = to_preload(REDO_FAULT, folder)
             self.start(environment={"LD_PRELOAD": str(library), "REDO_FAULT": str(fault)})
             self.scratch.sql(SETUP + "CALL d.fill(10)|")
             fault.touch()

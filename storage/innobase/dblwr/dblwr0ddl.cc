@@ -30,6 +30,7 @@ IMPORT TABLESPACE, the truncation of undo tablespaces. */
 #include "log0log.h"
 #include "os0file.h"
 #include "srv0srv.h"
+#include "trx0purge.h"
 #include "trx0trx.h"
 #include "ut0log.h"
 
@@ -152,6 +153,19 @@ bool undo_truncation_has_not_begun(space_id_t space_num, const char *log) {
                 << ". Remove the cause and start the server again.";
   }
   return false;
+}
+
+void undo_truncation_ended(space_id_t space_num) {
+  undo::spaces->s_lock();
+  undo::Tablespace *space = undo::spaces->find(space_num);
+  Rsegs *rsegs = space->rsegs();
+  rsegs->x_lock();
+  if (rsegs->is_inactive_implicit()) {
+    rsegs->set_active();
+    ut_d(ib::info(ER_IB_MSG_UNDO_MARKED_ACTIVE, space->file_name()));
+  }
+  rsegs->x_unlock();
+  undo::spaces->s_unlock();
 }
 
 }  // namespace spw

@@ -68,6 +68,14 @@ Called during startup, after the scan for files.
 [[nodiscard]] bool undo_truncation_has_not_begun(uint32_t space_num,
                                                  const char *log);
 
+/** Let transactions use an undo tablespace again, after purge has truncated it.
+While the truncation log exists, a crash makes recovery create the tablespace
+again, without what is in it. Stock MySQL lets transactions use it before it
+removes the log. Has no effect on a tablespace that ALTER UNDO TABLESPACE has
+set inactive. Called with undo::ddl_mutex, after undo::done_logging().
+@param[in]  space_num  the undo tablespace's number */
+void undo_truncation_ended(uint32_t space_num);
+
 /** @return innodb_doublewrite_fsync: whether a doublewrite file has to be
 synced before its pages are written, with any innodb_flush_method */
 [[nodiscard]] bool dblwr_needs_fsync();
