@@ -80,7 +80,7 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
   bool grow(THD *thd, const Extent_tablespace &tablespace,
             const Extend_space &space, const Extend_target &target) const;
   bool extend(THD *thd, const Extent_tablespace &tablespace,
-              const Extend_space &space, Extend_reservation *reservation,
+              const Extend_space &space, Extend_reservation &reservation,
               uint64_t target, uint64_t *size) const;
 
   bool report_gone(const Extend_space &space, uint64_t size) const;
@@ -172,7 +172,7 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
   }
   uint64_t size = space.size;
   const bool is_failed =
-      extend(thd, tablespace, space, &reservation, target.bytes, &size);
+      extend(thd, tablespace, space, reservation, target.bytes, &size);
   push_warning_printf(thd, Sql_condition::SL_NOTE, ER_UNKNOWN_ERROR,
                       "Tablespace `%s` had %llu pages, %llu bytes, and has"
                       " %llu pages, %llu bytes now",
@@ -298,7 +298,7 @@ bool Sql_cmd_set_extent_size::decide(const Extend_space &space,
 bool Sql_cmd_set_extent_size::extend(THD *thd,
                                      const Extent_tablespace &tablespace,
                                      const Extend_space &space,
-                                     Extend_reservation *reservation,
+                                     Extend_reservation &reservation,
                                      uint64_t target, uint64_t *size) const {
   register_stage();
   THD_STAGE_INFO(thd, stage_extent_size);
@@ -331,14 +331,18 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       if (lock == Lock_result::CHANGED || !disk) {
         return report_gone(space, *size);
       }
-      if (next - before > extend_disk_available(disk->free, disk->size)) {
+      const uint64_t others = disk->reserved - reservation.bytes();
+      if (next - before + others >
+          extend_disk_available(disk->free, disk->size)) {
         my_printf_error(
             ER_RECORD_FILE_FULL,
             "Tablespace `%s` has %llu pages, %llu bytes, and is not extended"
-            " further. The file system has %llu bytes free, and %llu stay free"
-            " for logs and temporary files",
+            " further. The file system has %llu bytes free. Other statements"
+            " have reserved %llu of them, and %llu stay free for logs and"
+            " temporary files",
             MYF(0), m_name.str, pages(*size), ulonglong{*size},
-            ulonglong{disk->free}, ulonglong{extend_disk_reserve(disk->size)});
+            ulonglong{disk->free}, ulonglong{others},
+            ulonglong{extend_disk_reserve(disk->size)});
         return true;
       }
       const auto begin = std::chrono::steady_clock::now();
@@ -369,9 +373,7 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       step_s = took.count();
       pace.record_step(*size - before, step_s);
     }
-    if (reservation != nullptr) {
-      reservation->set(target - std::min(*size, target));
-    }
+    reservation.set(target - std::min(*size, target));
     /* Other threads may extend it, too. A wait for a lock has restarted the
     stage. */
     mysql_stage_set_work_estimated(thd->m_stage_progress_psi,

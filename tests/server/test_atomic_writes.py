@@ -527,7 +527,7 @@ class AtomicWrites(Servers):
         scratch.client("UPDATE d.u SET a = UUID(); FLUSH TABLES d.u FOR EXPORT")
         self.assertEqual(scratch.process.wait(30), ABORTED)
         self.assertRegex(scratch.log.read_text()[begin:],
-                         r"u\.ibd' was not written atomically: the kernel wrote only a part of it")  # fmt: skip
+                         r"u\.ibd' cannot be written atomically: the kernel wrote only a part of it")  # fmt: skip
 
     def test_closed_files(self):
         """The server knows a file's method only while the file is open. Pages of files that are closed, or not open

@@ -278,6 +278,7 @@ TEST_F(AtomicProbe, TrustedDrivers) {
         "virtual/block/zram0", "virtual/block/loop0",
         "platform/host3/session1/target3/block/sdb",
         "pci0000:00/virtio3/host2/block/sdb", "pci0000:00/usb1/host2/block/sdb",
+        "pci0000:00/host5/target5:0:0/block/sdc",
         "pci0000:00/host4/rport-4:0-0/block/sdb", "VMBUS:01/host0/block/sdb",
         "virtual/nvme-fabrics/ctl/nvme0/nvme0n1",
         "virtual/nvme-subsystem/nvme-subsys1/nvme1n1"}) {
@@ -285,6 +286,18 @@ TEST_F(AtomicProbe, TrustedDrivers) {
     queue(m_device, "logical_block_size", "16384");
     EXPECT_EQ(detect().sector_bytes, 16384u) << name;
     EXPECT_FALSE(detect().sector_is_trusted) << name;
+  }
+
+  /* SCSI controllers, by their driver: SRP is a network. */
+  const std::string host = "pci0000:00/host6";
+  fs::create_directories(m_folder / "sys/devices" / host / "scsi_host/host6");
+  named(m_device, host + "/target6:0:0/6:0:0:0/block/sdd");
+  queue(m_device, "logical_block_size", "16384");
+  for (const auto &[driver, is_trusted] :
+       {std::pair{"mpt3sas", true}, {"ib_srp", false}, {"sbp2", false}}) {
+    std::ofstream(m_folder / "sys/devices" / host / "scsi_host/host6/proc_name")
+        << driver << "\n";
+    EXPECT_EQ(detect().sector_is_trusted, is_trusted) << driver;
   }
 
   named(m_device, "virtual/block/loop0");
@@ -303,6 +316,11 @@ TEST_F(AtomicProbe, TrustedDrivers) {
   EXPECT_FALSE(detect().sector_is_trusted);
   std::ofstream(loop / "dio") << "1\n";
   EXPECT_TRUE(detect().sector_is_trusted);
+  /* Without permission to examine the file the device is not examined. */
+  EXPECT_EQ(detect().error, 0);
+  std::ofstream(loop / "backing_file") << "/proc/version/below\n";
+  EXPECT_EQ(detect().error, ENOTDIR);
+  fs::remove(loop / "backing_file");
 
   /* A partition is trusted like its disk. */
   named(m_device, "pci0000:00/nvme/nvme0/nvme0n1/nvme0n1p1");

@@ -181,6 +181,11 @@ TEST(AtomicWrite, UnexaminedDeviceDoesNotRefuseFile) {
     expect(decide(setting, storage), Atomic_method::NONE, false,
            Atomic_reason::NOT_EXAMINED);
   }
+  /* XFS can copy each page, and whether the device needs it is unknown. */
+  storage = xfs_copies();
+  storage.error = EMFILE;
+  expect(decide(Atomic_writes::AUTO, storage), Atomic_method::NONE, false,
+         Atomic_reason::NOT_EXAMINED);
 }
 
 TEST(AtomicWrite, PageSizeOutsideUnitsHasNoMethod) {

@@ -109,7 +109,7 @@ static std::vector<io_context_t> s_contexts;
 static size_t s_context_events;
 
 /** Number and interval of the attempts to find requests that other processes
-held: a server that ends releases them. InnoDB waits as long in
+held: a server that ends releases them. Stock waits as long in
 AIO::linux_create_io_ctx(). */
 constexpr int RELEASE_ATTEMPTS = 5;
 constexpr std::chrono::milliseconds RELEASE_POLL_INTERVAL{500};

@@ -90,7 +90,7 @@ constexpr const char *REASONS[] = {
     "the file is not open for direct I/O, check innodb_flush_method",
     "InnoDB does not sync data files with this innodb_flush_method",
     "the file system would copy each page, which on fast storage takes longer"
-    " than the doublewrite buffer; innodb_use_atomic_writes = ON allows it",
+    " than the doublewrite buffer and needs free space for each write",
     "only the file system's journal would write a page atomically, and"
     " innodb_use_atomic_writes_fs is OFF",
     "a page fits into the device's sector, but the device's driver is not known"
@@ -234,10 +234,11 @@ Atomic_output decide(int file, const char *path, uint32_t page_bytes,
                << name_of(output.method)
                << (output.reason == Atomic_reason::ATOMIC ? ""
                                                           : " (" + why + ")")
-               << ", doublewrite buffer bypassed. On fast storage this was"
-                  " measured to take two to three times as long as the"
-                  " doublewrite buffer. innodb_use_atomic_writes = AUTO uses"
-                  " the doublewrite buffer for these files"
+               << ", doublewrite buffer bypassed. This is not for production:"
+                  " a full disk stops the server, and on fast storage writes"
+                  " take longer than with the doublewrite buffer. Set"
+                  " innodb_use_atomic_writes = AUTO to use the doublewrite"
+                  " buffer for these files"
                << end_of_advice();
   } else if (is_new) {
     const std::string what =
@@ -283,7 +284,7 @@ std::string path_of(int file) {
 @param[in]  what  what happened, for the error log */
 [[noreturn]] void abort_server(const char *path, const std::string &what) {
   ib::fatal(UT_LOCATION_HERE)
-      << "A page of '" << path << "' was not written atomically: " << what
+      << "A page of '" << path << "' cannot be written atomically: " << what
       << ". The server stops because the doublewrite buffer has no copy of the"
          " page. Restart the server: it examines the storage again. Set"
          " innodb_use_atomic_writes = OFF to use the doublewrite buffer for"

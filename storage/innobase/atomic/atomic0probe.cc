@@ -48,6 +48,13 @@ below do: LVM, multipath and dm-crypt. */
 constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
                                       "CRYPT-LUKS2-", "CRYPT-PLAIN-"};
 
+/** SCSI drivers of local controllers, as scsi_host/hostN/proc_name has them.
+Others reach disks over USB, FireWire or a network (iSCSI, Fibre Channel, SRP),
+or belong to a hypervisor: what answers can be a file with a page cache. */
+constexpr const char *SCSI_TRUSTED[] = {"aacraid", "hpsa",    "megaraid_sas",
+                                        "mpi3mr",  "mpt2sas", "mpt3sas",
+                                        "smartpqi"};
+
 /** Max depth of stacked devices. */
 constexpr int LAYERS_MAX = 8;
 
@@ -271,6 +278,22 @@ bool Storage_probe::lies_on_its_device(int file) {
   return system.f_type == EXT4_MAGIC;
 }
 
+/** @param[in]      path   Block_device::folder
+@param[in,out]  error  see read_text()
+@return the SCSI driver of the device's host; empty if there is none */
+static std::string scsi_driver(std::filesystem::path path, int *error) {
+  while (path.has_relative_path() &&
+         !path.filename().string().starts_with("host")) {
+    path = path.parent_path();
+  }
+  std::istringstream text{
+      read_text(path / "scsi_host" / path.filename() / "proc_name", error)
+          .value_or("")};
+  std::string driver;
+  text >> driver;
+  return driver;
+}
+
 bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
                                       int *error) {
   const std::string name = path.filename().string();
@@ -315,11 +338,14 @@ bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
     }
     return n_pcie != 0;
   }
-  return path_contains("/pci") &&
-         (name.starts_with("nvme") ||
-          (name.starts_with("sd") && !path_contains("/virtio") &&
-           !path_contains("/usb") && !path_contains("/session") &&
-           !path_contains("/rport-")));
+  if (!path_contains("/pci")) {
+    return false;
+  }
+  return name.starts_with("nvme") ||
+         (name.starts_with("sd") &&
+          (path_contains("/ata") ||
+           std::ranges::find(SCSI_TRUSTED, scsi_driver(path, error)) !=
+               std::end(SCSI_TRUSTED)));
 }
 
 Storage_probe::Sector Storage_probe::sector(dev_t device, int n_layers,
@@ -344,6 +370,9 @@ Storage_probe::Sector Storage_probe::sector(dev_t device, int n_layers,
     struct stat status;
     std::error_code failure;
     if (!offset || stat(block.backing_file->c_str(), &status) != 0) {
+      if (offset && errno != ENOENT && *error == 0) {
+        *error = errno;
+      }
       add({0, false});
     } else if (std::filesystem::exists(folder_of(status.st_dev), failure) ||
                failure) {

@@ -153,9 +153,9 @@ class Storage_probe {
   whether all drivers are trusted */
   [[nodiscard]] Sector sector(dev_t device, int n_layers, int *error) const;
 
-  /** Trusted are NVMe and SCSI on PCI, and also RAID, device mapper
-  (DM_TRUSTED) and loop devices with direct I/O, for which sector() checks the
-  devices below. Others (nbd, ublk, virtio, USB, iSCSI, fabrics) can write
+  /** Trusted are NVMe, SATA and SCSI_TRUSTED on PCI, and also RAID, device
+  mapper (DM_TRUSTED) and loop devices with direct I/O, for which sector()
+  checks the devices below. Others (nbd, ublk, virtio, USB, networks) can write
   through a page cache, here or on another machine: a power cut there tears a
   sector that is larger than the medium's.
   @param[in]      path   Block_device::folder

@@ -273,7 +273,10 @@ void dblwr_record_unusable_page() {
       error != 0) {
     ib::error() << "The marker file '" << MARKER_FILE
                 << "' could not be written: " << strerror(error)
-                << ". Later starts do not detect that a page is unusable.";
+                << ". Do not start the server again, except with"
+                   " innodb_force_recovery to dump data: a later start does not"
+                   " detect that a page is unusable. Restore the data directory"
+                   " from a backup.";
   }
 }
 
@@ -296,8 +299,9 @@ void dblwr_sync_file(int file, const std::string &path) {
         << "The doublewrite file '" << path
         << "' could not be synced: " << strerror(error)
         << ". The server stops because a power cut could tear pages that have"
-           " no durable copy. Remove the cause, or set innodb_doublewrite_dir"
-           " to another folder.";
+           " no durable copy. Remove the cause and start the server again. Keep"
+           " innodb_doublewrite_dir: after a crash recovery needs the copies in"
+           " its files.";
   }
 }
 

@@ -175,7 +175,7 @@ void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size) {
       << offset << " on, and it has " << *size
       << " bytes. If it was copied there for ALTER TABLE ... IMPORT"
          " TABLESPACE, move it away until the server has started. Otherwise it"
-         " has lost its end: restore it from a backup.";
+         " has lost its end: restore the data directory from a backup.";
 }
 
 const char *extend_sync_warning() {

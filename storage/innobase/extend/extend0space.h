@@ -82,6 +82,9 @@ class Extend_reservation {
   /** @param[in]  bytes  space that the statement needs from now on */
   void set(uint64_t bytes);
 
+  /** @return the space that is reserved: bytes */
+  uint64_t bytes() const { return m_bytes; }
+
  private:
   const uint64_t m_disk_id;
   uint64_t m_bytes{0};

@@ -344,11 +344,12 @@ bool Extender_ahead::extend_by_step(Tracked *file, double *step_s) {
   if (status == Extend_status::FAILED) {
     s_no_space.fetch_add(1, std::memory_order_relaxed);
     m_disks[disk->id].failed(seconds_of(steady_clock::now()));
-    ib::warn() << "Tablespace " << file->tablespace->name
-               << " could not be extended ahead, to " << target
-               << " bytes: none is on its file system for "
-               << EXTEND_FAILED_BACKOFF_S
-               << " s. See the messages above, and innodb_extend_ahead_pct.";
+    ib::warn() << "Tablespace '" << file->tablespace->name
+               << "' could not be extended ahead, to " << target
+               << " bytes. For " << EXTEND_FAILED_BACKOFF_S
+               << " s no file on its file system is extended ahead; sessions"
+                  " extend files themselves. Remove the cause that the messages"
+                  " above name.";
     return false;
   }
   const uint64_t added = size - std::min(size, file->size);

@@ -245,7 +245,9 @@ constexpr Atomic_output choose_atomic_method(const Atomic_input &input) {
     if (device_holds_page(storage, input.page_bytes)) {
       return {Atomic_method::RWF, false, copies};
     }
-    reason = Atomic_reason::COPIES_ARE_SLOW;
+    if (storage.error == 0) {
+      reason = Atomic_reason::COPIES_ARE_SLOW;
+    }
   }
 
   if (input.page_bytes <= storage.file_system_bytes) {
