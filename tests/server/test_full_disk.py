@@ -1,5 +1,6 @@
 """The disk becomes full while a data file is extended: the statement fails, and the table is intact."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -212,6 +213,43 @@ class FullDisk(Extension):
         second = self.scratch.client(f"ALTER TABLESPACE `d/u` SET EXTENT_SIZE = {megabytes}M")
         self.assertIn("Other statements have reserved 0 of them", second.stderr)
         self.scratch.sql("ALTER TABLESPACE `d/u` SET EXTENT_SIZE = 40M")
+
+    def test_space_of_another_statement(self):
+        """Another file takes space after two statements have begun. The second stops where it would take what the
+        first needs; the thread does not begin."""
+        scratch = self.scratch
+        for name in ("u", "v"):
+            scratch.sql(f"CREATE TABLE d.{name} (a LONGTEXT NOT NULL) DATA DIRECTORY = '{self.disk}'")
+        sizes = {"t": 180, "u": 80}
+        with contextlib.ExitStack() as stack:
+            locks, statements = ({name: stack.enter_context(scratch.session()) for name in sizes} for _ in range(2))
+            for i, (name, megabytes) in enumerate(sizes.items()):
+                locks[name].stdin.write(f"LOCK TABLES d.{name} READ;\nSELECT 1;\n")
+                locks[name].stdin.flush()
+                locks[name].stdout.readline()
+                statements[name].stdin.write(f"ALTER TABLESPACE `d/{name}` SET EXTENT_SIZE = {megabytes}M;\n")
+                statements[name].stdin.close()
+                self.wait_until(f"{WAITS} = {i + 1}")
+            self.fill_up_to(KEPT_BYTES + 180 * MIB)
+
+            before = self.status("Innodb_tablespace_extend_ahead_bytes")
+            scratch.sql("SET GLOBAL innodb_extend_ahead_pct = 50")
+            for _ in range(4):
+                scratch.sql("INSERT INTO d.v VALUES (REPEAT('b', 1000000))")
+                scratch.sql("DO SLEEP(1.5)")
+            self.wait_until(f"({STATUS.format('Innodb_tablespace_extend_ahead_no_space')}) > 0")
+            self.assertEqual(self.status("Innodb_tablespace_extend_ahead_bytes"), before)
+            scratch.sql("SET GLOBAL innodb_extend_ahead_pct = 0; DROP TABLE d.v")
+
+            locks["u"].stdin.close()
+            self.assertNotEqual(statements["u"].wait(), 0)
+            locks["t"].stdin.close()
+            self.assertEqual(statements["t"].wait(), 0)
+            for lock in locks.values():
+                lock.wait()
+        self.assertEqual(self.size(), sizes["t"] * MIB)
+        self.assertGreaterEqual(self.free(), KEPT_BYTES)
+        self.check()
 
     def test_ahead(self):
         """innodb_extend_ahead_pct leaves the headroom free."""

@@ -33,9 +33,12 @@ server could then start (fcntl(2)). */
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +80,13 @@ std::atomic<bool> s_has_cleared_copies{false};
 
 /** The marker file exists and is durable. */
 std::atomic<bool> s_marker_is_durable{false};
+
+/** Numbers of the doublewrite files that this server has open, and writes.
+Startup runs in one thread. */
+std::set<int> s_open_files;
+
+/** The file of dblwr_keep_copies() in this start; empty if there is none. */
+std::string s_kept;
 
 /** @param[in]  path  a folder
 @return 0 if the folder was synced; else errno */
@@ -147,7 +157,7 @@ copies.
 @return whether no copy is left; if one is, the error log reports why */
 bool clear_copies() {
   namespace fs = std::filesystem;
-  const std::string begin = "#ib_" + std::to_string(srv_page_size) + "_";
+  const std::string begin = name_begin();
   std::error_code failure;
   for (fs::directory_iterator entry{s_folder, failure};
        !failure && entry != fs::directory_iterator();
@@ -176,6 +186,105 @@ bool clear_copies() {
     return false;
   }
   return true;
+}
+
+/** @return the begin of the names of this server's doublewrite files */
+std::string name_begin() {
+  return "#ib_" + std::to_string(srv_page_size) + "_";
+}
+
+/** @param[in]  path  a file
+@return its number if it is a doublewrite file with copies of pages of this
+server's size; else -1 */
+int number_of_file(const std::filesystem::path &path) {
+  const std::string name = path.filename().string();
+  const std::string begin = name_begin();
+  return name.starts_with(begin) && name.ends_with(".dblwr")
+             ? atoi(name.c_str() + begin.size())
+             : -1;
+}
+
+/** Append the copies of a doublewrite file to another file.
+@param[in]      path   the doublewrite file
+@param[in]      to     descriptor of the other file
+@param[in,out]  known  hashes of the copies that the other file has
+@return 0; else errno */
+int append_copies(const std::filesystem::path &path, int to,
+                  std::set<size_t> *known) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return errno;
+  }
+  std::string page(srv_page_size, '\0');
+  const std::string zeros = page;
+  int error = 0;
+  for (off_t offset = 0; error == 0; offset += srv_page_size) {
+    const ssize_t n_read = pread(file, page.data(), page.size(), offset);
+    if (n_read != static_cast<ssize_t>(page.size())) {
+      /* The end, or a part of a page, which InnoDB does not load. */
+      error = n_read < 0 ? errno : 0;
+      break;
+    }
+    if (page != zeros && known->insert(std::hash<std::string>{}(page)).second &&
+        write(to, page.data(), page.size()) !=
+            static_cast<ssize_t>(page.size())) {
+      error = errno != 0 ? errno : EIO;
+    }
+  }
+  if (s_open_files.count(number_of_file(path)) == 0) {
+    close(file);
+  }
+  return error;
+}
+
+/** Write all copies of the doublewrite files into one more.
+@param[in]  path  the file; replaced if it exists
+@return 0 if the file is durable, or there are no copies; else errno */
+int write_kept(const std::string &path) {
+  /* InnoDB does not load a file of this name. */
+  const std::string unfinished = path + ".new";
+  const int to =
+      open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+  if (to < 0) {
+    return errno;
+  }
+  std::set<size_t> known;
+  int error = 0;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator entry{s_folder, failure};
+       error == 0 && !failure && entry != std::filesystem::directory_iterator();
+       entry.increment(failure)) {
+    if (number_of_file(entry->path()) >= 0) {
+      error = append_copies(entry->path(), to, &known);
+    }
+  }
+  if (error == 0 && failure) {
+    error = failure.value();
+  }
+  if (error == 0 && fsync(to) != 0) {
+    error = errno;
+  }
+  close(to);
+  if (error != 0 || known.empty()) {
+    unlink(unfinished.c_str());
+    return error;
+  }
+  s_kept = path;
+  if (rename(unfinished.c_str(), path.c_str()) != 0) {
+    return errno;
+  }
+  return sync_folder(s_folder);
+}
+
+/** Remove the file of dblwr_keep_copies(): recovery has ended. */
+void remove_kept() {
+  if (!s_kept.empty() &&
+      (unlink(s_kept.c_str()) != 0 || sync_folder(s_folder) != 0)) {
+    ib::warn() << "The doublewrite file '" << s_kept
+               << "' could not be removed: " << strerror(errno)
+               << ". It is not needed. Remove it while the server is down.";
+  }
+  s_kept.clear();
 }
 
 /** @param[in]  line  a line
@@ -288,6 +397,9 @@ void dblwr_sync_file(int file, const std::string &path) {
   if (srv_read_only_mode) {
     return;
   }
+  if (const int number = number_of_file(path); number >= 0) {
+    s_open_files.insert(number);
+  }
   const size_t slash = path.rfind('/');
   int error = fsync(file) == 0 ? 0 : errno;
   if (error == 0) {
@@ -305,13 +417,46 @@ void dblwr_sync_file(int file, const std::string &path) {
   }
 }
 
+void dblwr_keep_copies() {
+  /* With innodb_doublewrite = OFF InnoDB loads no copies. */
+  if (s_open_files.empty()) {
+    return;
+  }
+  /* The first number that this server does not use, or the last file's: it can
+  be that of a recovery that did not end. InnoDB accepts no gap. */
+  int number = *s_open_files.rbegin() + 1;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator entry{s_folder, failure};
+       !failure && entry != std::filesystem::directory_iterator();
+       entry.increment(failure)) {
+    number = std::max(number, number_of_file(entry->path()));
+  }
+  const std::string path =
+      s_folder + "/" + name_begin() + std::to_string(number) + ".dblwr";
+  const int error = failure ? failure.value() : write_kept(path);
+  if (error == 0) {
+    return;
+  }
+  ib::error() << "The doublewrite copies could not be written to '" << path
+              << "': " << strerror(error)
+              << ". Recovery overwrites them in the other doublewrite files,"
+                 " and after a power cut during recovery they would be missing."
+                 " Remove the cause and start the server again. With"
+                 " innodb_force_recovery the server starts without the file.";
+  if (srv_force_recovery == 0) {
+    ib::fatal(UT_LOCATION_HERE)
+        << "The server stops before recovery has changed anything.";
+  }
+}
+
 void dblwr_recovered() {
+  if (recv_needed_recovery && srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
+    sync_data_files();
+  }
+  remove_kept();
   /* Without syncs of data files a later recovery may need the copies. */
   if (!data_files_are_synced()) {
     return;
-  }
-  if (recv_needed_recovery) {
-    sync_data_files();
   }
   if (!clear_copies()) {
     return;

@@ -188,6 +188,10 @@ bool dblwr_copy_is_unusable(const unsigned char *copy) {
   if (log_sys == nullptr) {
     return false;
   }
+  if (recv_sys->is_cloned_db) {
+    /* Clone brings no copies: this one is of the database that was here. */
+    return true;
+  }
   if (dblwr_copy_is_foreign(lsn_of(copy), redo_end())) {
     if (!s_foreign_copy_detected.exchange(true)) {
       ib::warn() << "The doublewrite files have copies that are newer than the"
@@ -282,6 +286,20 @@ dberr_t dblwr_correct_space_id(const char *path, uint32_t expected,
              << " a copy of the page. Recovery uses the copy.";
   *space_id = expected;
   return DB_SUCCESS;
+}
+
+void dblwr_page_is_corrupt(const page_id_t &page_id) {
+  if (!recv_recovery_is_on()) {
+    return;
+  }
+  ib::fatal(UT_LOCATION_HERE)
+      << page_id
+      << " is corrupt, and the doublewrite files have no copy of it that can be"
+         " used. The server stops, and the redo log stays as it is. If"
+         " innodb_doublewrite or innodb_doublewrite_dir was changed since the"
+         " crash, set it back and start the server again. Otherwise restore the"
+         " data directory from a backup; with innodb_force_recovery the server"
+         " starts, to dump data.";
 }
 
 bool dblwr_trx_sys_page_can_be_read() {

@@ -24,6 +24,7 @@ Implemented in dblwr0file.cc, dblwr0recv.cc and dblwr0ddl.cc. */
 #include "db0err.h"
 
 class Flush_observer;
+class page_id_t;
 struct trx_t;
 
 namespace spw {
@@ -79,6 +80,20 @@ void undo_truncation_ended(uint32_t space_num);
 /** @return innodb_doublewrite_fsync: whether a doublewrite file has to be
 synced before its pages are written, with any innodb_flush_method */
 [[nodiscard]] bool dblwr_needs_fsync();
+
+/** Before recovery writes pages: write all doublewrite copies into one more
+doublewrite file, and sync it. Recovery restores the pages of a tablespace when
+it opens it, which can be in a later batch, and writes the pages of earlier
+batches to the same slots: after another power cut their copies would be
+missing. The file is removed when recovery has ended. The server stops if it
+cannot be written, unless innodb_force_recovery is set. */
+void dblwr_keep_copies();
+
+/** Recovery has read a corrupt page that it needs, and that has no usable copy:
+stop the server. Stock MySQL waits for the page for ever. Not called with
+innodb_force_recovery. Has no effect when recovery has ended.
+@param[in]  page_id  the page */
+void dblwr_page_is_corrupt(const page_id_t &page_id);
 
 /** Sync a doublewrite file and its folder, after the file got its size and
 before it is used. The server stops if that fails.
