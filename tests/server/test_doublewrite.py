@@ -307,17 +307,10 @@ class Doublewrite(unittest.TestCase):
         kept = scratch.path / "kept"
         shutil.copytree(scratch.data, kept)
         self.copy_to_slot(-1, old)
-        scratch.log.unlink()
-        # Upstream's recovery waits for a corrupt page forever.
-        scratch.launch(FORK, "--log-error-verbosity=3")
-        corrupt = f"corruption on disk or a failed file read of page [page id: space={space}, page number={ROOT_PAGE}]"
-        deadline = time.monotonic() + START_SECONDS
-        while not scratch.log.exists() or corrupt not in scratch.log.read_text(errors="replace"):
-            self.assertIsNone(scratch.process.poll())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
-        scratch.end(signal.SIGKILL)
-        self.assertNotIn(f"Recovered page [page id: space={space}, ", scratch.log.read_text(errors="replace"))
+        # Stock waits for a corrupt page for ever.
+        log = self.does_not_start(FORK)
+        self.assertIn(f"page number={ROOT_PAGE}] is corrupt, and the doublewrite files have no copy of it", log)
+        self.assertNotIn(f"Recovered page [page id: space={space}, ", log)
         shutil.rmtree(scratch.data)
         kept.rename(scratch.data)
         self.copy_to_slot(-1, with_lsn(new, lsn))
@@ -385,15 +378,93 @@ class Doublewrite(unittest.TestCase):
         """The server had written a page: recovery does not write the file. It is synced all the same."""
         scratch = self.scratch
         self.fill_and_restart()
-        scratch.sql("UPDATE d.t SET b = 1; FLUSH TABLES d.t FOR EXPORT; UNLOCK TABLES")
-        scratch.end(signal.SIGKILL)
-        page = self.read_page(self.table, ROOT_PAGE)
         library = to_preload(SYNC_HOLD, scratch.path)
-        scratch.start(FORK, *KEEP_DIRTY, environment=observed(library, scratch.path, "/d/t.ibd"))
-        self.assertTrue((scratch.path / "syncs").exists())
-        self.assertEqual(self.read_page(self.table, ROOT_PAGE), page)
-        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        for options in [], ["--innodb-flush-method=O_DIRECT_NO_FSYNC"]:
+            with self.subTest(options=options):
+                scratch.sql("UPDATE d.t SET b = b + 1; FLUSH TABLES d.t FOR EXPORT; UNLOCK TABLES")
+                rows = scratch.sql("SELECT SUM(b) FROM d.t")
+                scratch.end(signal.SIGKILL)
+                page = self.read_page(self.table, ROOT_PAGE)
+                scratch.start(FORK, *KEEP_DIRTY, *options, environment=observed(library, scratch.path, "/d/t.ibd"))
+                (scratch.path / "syncs").unlink()
+                self.assertEqual(self.read_page(self.table, ROOT_PAGE), page)
+                self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), rows)
         scratch.end(signal.SIGKILL)
+
+    def test_crash_in_recovery(self):
+        """Recovery has overwritten the copies of the first crash with those of pages that it has written, and another
+        power cut tears a page again."""
+        scratch = self.scratch
+        self.fill_and_restart()
+        space = scratch.space_id("d/t")
+        scratch.sql("UPDATE d.t SET b = 1")
+        scratch.end(signal.SIGKILL)
+        files = sorted(scratch.data.glob("#ib_*.dblwr"))
+        self.copy_to_slot(-1, self.read_page(self.table, ROOT_PAGE))
+        self.tear(self.table, ROOT_PAGE)
+        torn = self.read_page(self.table, ROOT_PAGE)
+        hold, log = scratch.path / "hold", scratch.path / "syncs"
+        library = to_preload(SYNC_HOLD, scratch.path)
+        # Two recoveries end when they have restored the page.
+        for _ in range(2):
+            hold.write_text("0")
+            log.unlink(missing_ok=True)
+            scratch.launch(FORK, *KEEP_DIRTY, environment=observed(library, scratch.path, "/d/t.ibd"))
+            wait_until(log.exists, "the file is not synced")
+            scratch.end(signal.SIGKILL)
+            for path in files:
+                path.write_bytes(bytes(path.stat().st_size))
+            self.write_page(self.table, ROOT_PAGE, torn)
+            self.assertEqual(len(list(scratch.data.glob("#ib_*.dblwr"))), len(files) + 1)
+        begin = scratch.log.stat().st_size
+        scratch.start(FORK, *KEEP_DIRTY, "--log-error-verbosity=3")
+        self.assertIn(f"Recovered page [page id: space={space}, page number={ROOT_PAGE}] from the doublewrite buffer",
+                      scratch.log.read_text(errors="replace")[begin:])  # fmt: skip
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        self.assertEqual(sorted(scratch.data.glob("#ib_*.dblwr*")), files)
+        scratch.end(signal.SIGKILL)
+
+        # No space for the copies.
+        self.copy_to_slot(-1, self.read_page(self.table, ROOT_PAGE))
+        (scratch.data / f"#ib_{self.page_bytes}_{len(files)}.dblwr.new").mkdir()
+        self.assertIn("The doublewrite copies could not be written to", self.does_not_start(FORK))
+        scratch.start(FORK, "--innodb-force-recovery=1", "--skip-log-bin")
+        self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), "3")
+        scratch.end()
+
+    def test_extension_of_a_torn_file(self):
+        """The first redo of a table extends it, and its first page is torn without a copy. Stock starts without the
+        rest of the redo log."""
+        scratch = self.scratch
+        scratch.start(FORK)
+        scratch.sql(FILL + "CREATE TABLE d.u SELECT * FROM d.t;")
+        self.assertEqual(scratch.end(), 0)
+        for server in STOCK, FORK:
+            with self.subTest(server=server):
+                scratch.start(FORK, *KEEP_DIRTY)
+                size = self.table.stat().st_size + (8 << 20)
+                scratch.sql(f"SET GLOBAL innodb_extend_and_initialize = OFF;"
+                            f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size >> 20}M; UPDATE d.u SET b = b + 1")
+                rows = scratch.sql("SELECT SUM(b) FROM d.u")
+                scratch.end(signal.SIGKILL)
+                kept = scratch.path / "kept"
+                shutil.copytree(scratch.data, kept)
+                first = self.read_page(self.table, 0)
+                self.tear(self.table, 0)
+                for path in scratch.data.glob("#ib_*.dblwr"):
+                    path.write_bytes(bytes(path.stat().st_size))
+                if server == STOCK:
+                    scratch.start(STOCK)
+                    self.assertNotEqual(scratch.sql("SELECT SUM(b) FROM d.u"), rows)
+                    scratch.end(signal.SIGKILL)
+                    shutil.rmtree(scratch.data)
+                    kept.rename(scratch.data)
+                else:
+                    self.assertRegex(self.does_not_start(FORK), r"The redo log extends tablespace \d+, which cannot be")
+                    self.write_page(self.table, 0, first)
+                scratch.start(FORK)
+                self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.u"), rows)
+                self.assertEqual(scratch.end(), 0)
 
     def test_torn_copy(self):
         """The newest copy is torn itself: it was being written when an earlier write tore the page."""
