@@ -151,6 +151,11 @@ int clear(const std::filesystem::path &path) {
   return error;
 }
 
+/** @return the begin of the names of this server's doublewrite files */
+std::string name_begin() {
+  return "#ib_" + std::to_string(srv_page_size) + "_";
+}
+
 /** Clear the doublewrite files of this server's page size, which is in their
 names; the folder can also have those of another server. A missing file has no
 copies.
@@ -186,11 +191,6 @@ bool clear_copies() {
     return false;
   }
   return true;
-}
-
-/** @return the begin of the names of this server's doublewrite files */
-std::string name_begin() {
-  return "#ib_" + std::to_string(srv_page_size) + "_";
 }
 
 /** @param[in]  path  a file
