@@ -460,7 +460,7 @@ class Doublewrite(unittest.TestCase):
                     shutil.rmtree(scratch.data)
                     kept.rename(scratch.data)
                 else:
-                    self.assertRegex(self.does_not_start(FORK), r"The redo log extends tablespace \d+, which cannot be")
+                    self.assertRegex(self.does_not_start(FORK), r"The redo log has changes of tablespace \d+, which")
                     self.write_page(self.table, 0, first)
                 scratch.start(FORK)
                 self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.u"), rows)

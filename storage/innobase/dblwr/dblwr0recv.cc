@@ -288,6 +288,23 @@ dberr_t dblwr_correct_space_id(const char *path, uint32_t expected,
   return DB_SUCCESS;
 }
 
+void recovery_cannot_open(space_id_t space_id, dberr_t error) {
+  const bool was_dropped =
+      error == DB_FAIL && (fsp_is_undo_tablespace(space_id) ||
+                           !fil_tablespace_lookup_for_recovery(space_id));
+  if (was_dropped || srv_force_recovery != 0) {
+    return;
+  }
+  ib::fatal(UT_LOCATION_HERE)
+      << "The redo log has changes of tablespace " << space_id
+      << ", which cannot be opened: " << ut_strerr(error)
+      << ". The server stops, and the redo log stays as it is. The messages"
+         " above name the cause. If innodb_doublewrite or"
+         " innodb_doublewrite_dir was changed since the crash, set it back."
+         " Remove the cause and start the server again, or restore the data"
+         " directory from a backup.";
+}
+
 void dblwr_page_is_corrupt(const page_id_t &page_id) {
   if (!recv_recovery_is_on()) {
     return;

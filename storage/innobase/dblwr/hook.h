@@ -95,6 +95,15 @@ innodb_force_recovery. Has no effect when recovery has ended.
 @param[in]  page_id  the page */
 void dblwr_page_is_corrupt(const page_id_t &page_id);
 
+/** Recovery cannot open a tablespace of which the redo log has records. If it
+was dropped later, recovery continues without them. Otherwise the server stops,
+unless innodb_force_recovery is set. Stock MySQL starts without the records, or,
+if the first one extends a file, without the rest of the redo log.
+@param[in]  space_id  the tablespace
+@param[in]  error     why it cannot be opened; DB_FAIL if it was dropped, or its
+                      file cannot be opened */
+void recovery_cannot_open(uint32_t space_id, dberr_t error);
+
 /** Sync a doublewrite file and its folder, after the file got its size and
 before it is used. The server stops if that fails.
 @param[in]  file  the file

@@ -178,21 +178,6 @@ void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size) {
          " has lost its end: restore the data directory from a backup.";
 }
 
-const unsigned char *skip_extension(space_id_t space_id, dberr_t error,
-                                    const unsigned char *end) {
-  if (error == DB_FAIL) {
-    return end;
-  }
-  ib::fatal(UT_LOCATION_HERE)
-      << "The redo log extends tablespace " << space_id
-      << ", which cannot be opened: " << ut_strerr(error)
-      << ". The server stops, and the redo log stays as it is. The messages"
-         " above name the cause. If innodb_doublewrite or"
-         " innodb_doublewrite_dir was changed since the crash, set it back."
-         " Remove the cause and start the server again, or restore the data"
-         " directory from a backup.";
-}
-
 const char *extend_sync_warning() {
   return srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC &&
                  !tbsp_extend_and_initialize

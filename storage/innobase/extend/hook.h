@@ -18,7 +18,6 @@ extend0count.cc, extend0space.cc and extend0thread.cc. */
 #include <cstddef>
 #include <cstdint>
 
-#include "db0err.h"
 #include "stall/hook.h"
 #include "univ.i"
 
@@ -95,16 +94,6 @@ its end, or another file is in its place.
 @param[in]      offset  the file's size when it was extended: bytes
 @param[in,out]  size    the file's size now: bytes */
 void check_extended_file(fil_node_t *file, uint64_t offset, uint64_t *size);
-
-/** Recovery cannot open the tablespace of an extension that it is about to
-replay. Stock MySQL then ignores the rest of the redo log, and overwrites it.
-@param[in]  space_id  the tablespace
-@param[in]  error     DB_FAIL if it was dropped later. Otherwise the server
-stops
-@param[in]  end       the end of the redo record
-@return end: recovery continues with the next record */
-const unsigned char *skip_extension(uint32_t space_id, dberr_t error,
-                                    const unsigned char *end);
 
 /** Sync a file that recovery has extended. Its writes of zeros are not counted
 as unsynced, so that Fil_shard::space_flush() does nothing.
