@@ -901,6 +901,7 @@ class AtomicWrites(Servers):
         for option in ("ON", "OFF"):
             self.put_copy(scratch, kept)
             scratch.start(FORK, f"--innodb-doublewrite={option}")
+            self.assertTrue((scratch.data / "#ib_16384_0.dblwr").exists())
             self.assertEqual(self.copies(scratch, space), [])
             self.assertEqual(scratch.end(), 0)
         # Another server has the file open.
@@ -937,8 +938,8 @@ class AtomicWrites(Servers):
         self.assertEqual(scratch.end(), 0)
 
     def test_new_doublewrite_files(self):
-        """New doublewrite files, and extensions of them, are durable at once: they survive a loss of all unsynced
-        data."""
+        """New doublewrite files, extensions of them, and zeros by which a start clears old copies are durable at once:
+        they survive a loss of all unsynced data."""
         xfs = self.mount("xfs-reflink")
         scratch = self.server(self.mount("ext4"))
         folder = xfs / "dw"
@@ -952,6 +953,12 @@ class AtomicWrites(Servers):
             sizes = larger
 
     def doublewrite_sizes_after_power_cut(self, scratch, xfs, folder, pages):
+        old_copy = b"\1" * PAGE_BYTES
+        last_slots = {path: path.stat().st_size - PAGE_BYTES for path in folder.iterdir()}
+        for path, offset in last_slots.items():
+            with open(path, "r+b") as file:
+                os.pwrite(file.fileno(), old_copy, offset)
+                os.fsync(file.fileno())
         scratch.start(FORK, f"--innodb-doublewrite-dir={folder}", f"--innodb-doublewrite-pages={pages}")
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         lose_what_was_not_synced(xfs)
@@ -959,6 +966,8 @@ class AtomicWrites(Servers):
         subprocess.run(["umount", xfs], check=True)
         subprocess.run(["mount", "-o", "loop", xfs.parent / "disk.img", xfs], check=True)
         self.assertEqual({path.name: path.stat().st_size for path in folder.iterdir()}, sizes)
+        for path, offset in last_slots.items():
+            self.assertNotEqual(path.read_bytes()[offset : offset + PAGE_BYTES], old_copy)
         return sizes
 
     def locked(self, scratch):
