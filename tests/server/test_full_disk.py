@@ -222,7 +222,8 @@ class FullDisk(Extension):
             scratch.sql(f"CREATE TABLE d.{name} (a LONGTEXT NOT NULL) DATA DIRECTORY = '{self.disk}'")
         sizes = {"t": 180, "u": 80}
         with contextlib.ExitStack() as stack:
-            locks, statements = ({name: stack.enter_context(scratch.session()) for name in sizes} for _ in range(2))
+            # The locks end first.
+            statements, locks = ({name: stack.enter_context(scratch.session()) for name in sizes} for _ in range(2))
             for i, (name, megabytes) in enumerate(sizes.items()):
                 locks[name].stdin.write(f"LOCK TABLES d.{name} READ;\nSELECT 1;\n")
                 locks[name].stdin.flush()
