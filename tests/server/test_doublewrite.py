@@ -384,9 +384,10 @@ class Doublewrite(unittest.TestCase):
                 scratch.sql("UPDATE d.t SET b = b + 1; FLUSH TABLES d.t FOR EXPORT; UNLOCK TABLES")
                 rows = scratch.sql("SELECT SUM(b) FROM d.t")
                 scratch.end(signal.SIGKILL)
+                (scratch.path / "syncs").unlink(missing_ok=True)
                 page = self.read_page(self.table, ROOT_PAGE)
                 scratch.start(FORK, *KEEP_DIRTY, *options, environment=observed(library, scratch.path, "/d/t.ibd"))
-                (scratch.path / "syncs").unlink()
+                self.assertTrue((scratch.path / "syncs").exists())
                 self.assertEqual(self.read_page(self.table, ROOT_PAGE), page)
                 self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.t"), rows)
         scratch.end(signal.SIGKILL)
@@ -424,7 +425,7 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(sorted(scratch.data.glob("#ib_*.dblwr*")), files)
         scratch.end(signal.SIGKILL)
 
-        # No space for the copies.
+        # The copies cannot be written.
         self.copy_to_slot(-1, self.read_page(self.table, ROOT_PAGE))
         (scratch.data / f"#ib_{self.page_bytes}_{len(files)}.dblwr.new").mkdir()
         self.assertIn("The doublewrite copies could not be written to", self.does_not_start(FORK))
@@ -461,6 +462,14 @@ class Doublewrite(unittest.TestCase):
                     kept.rename(scratch.data)
                 else:
                     self.assertRegex(self.does_not_start(FORK), r"The redo log has changes of tablespace \d+, which")
+                    # To dump the other tables.
+                    torn = scratch.path / "torn"
+                    shutil.copytree(scratch.data, torn)
+                    scratch.start(FORK, "--innodb-force-recovery=1", "--skip-log-bin")
+                    self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.u"), rows)
+                    scratch.end(signal.SIGKILL)
+                    shutil.rmtree(scratch.data)
+                    torn.rename(scratch.data)
                     self.write_page(self.table, 0, first)
                 scratch.start(FORK)
                 self.assertEqual(scratch.sql("SELECT SUM(b) FROM d.u"), rows)

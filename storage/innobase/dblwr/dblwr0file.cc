@@ -60,6 +60,10 @@ namespace {
 /** In the data directory, which is the working directory. */
 constexpr const char *MARKER_FILE = "#spw_atomic_writes";
 
+/** End of the name of a doublewrite file that is being written. InnoDB does not
+load a file of this name. */
+constexpr const char *UNFINISHED = ".dblwr.new";
+
 /** Lines of the marker file. */
 constexpr const char *UNUSABLE_PAGE = "a page is unusable";
 constexpr const char *CLEARED = "copies of before are cleared";
@@ -84,9 +88,6 @@ std::atomic<bool> s_marker_is_durable{false};
 /** Numbers of the doublewrite files that this server has open, and writes.
 Startup runs in one thread. */
 std::set<int> s_open_files;
-
-/** The file of dblwr_keep_copies() in this start; empty if there is none. */
-std::string s_kept;
 
 /** @param[in]  path  a folder
 @return 0 if the folder was synced; else errno */
@@ -225,10 +226,11 @@ int append_copies(const std::filesystem::path &path, int to,
       error = n_read < 0 ? errno : 0;
       break;
     }
-    if (page != zeros && known->insert(std::hash<std::string>{}(page)).second &&
-        write(to, page.data(), page.size()) !=
-            static_cast<ssize_t>(page.size())) {
-      error = errno != 0 ? errno : EIO;
+    if (page != zeros && known->insert(std::hash<std::string>{}(page)).second) {
+      const ssize_t n_written = write(to, page.data(), page.size());
+      if (n_written != static_cast<ssize_t>(page.size())) {
+        error = n_written < 0 ? errno : ENOSPC;
+      }
     }
   }
   if (s_open_files.count(number_of_file(path)) == 0) {
@@ -241,8 +243,8 @@ int append_copies(const std::filesystem::path &path, int to,
 @param[in]  path  the file; replaced if it exists
 @return 0 if the file is durable, or there are no copies; else errno */
 int write_kept(const std::string &path) {
-  /* InnoDB does not load a file of this name. */
-  const std::string unfinished = path + ".new";
+  const std::string unfinished =
+      path.substr(0, path.rfind(".dblwr")) + UNFINISHED;
   const int to =
       open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
   if (to < 0) {
@@ -269,22 +271,36 @@ int write_kept(const std::string &path) {
     unlink(unfinished.c_str());
     return error;
   }
-  s_kept = path;
   if (rename(unfinished.c_str(), path.c_str()) != 0) {
     return errno;
   }
   return sync_folder(s_folder);
 }
 
-/** Remove the file of dblwr_keep_copies(): recovery has ended. */
-void remove_kept() {
-  if (!s_kept.empty() &&
-      (unlink(s_kept.c_str()) != 0 || sync_folder(s_folder) != 0)) {
-    ib::warn() << "The doublewrite file '" << s_kept
-               << "' could not be removed: " << strerror(errno)
-               << ". It is not needed. Remove it while the server is down.";
+/** Remove the doublewrite files that this server does not use, such as that of
+dblwr_keep_copies(): recovery has ended. */
+void remove_unused_files() {
+  if (s_open_files.empty()) {
+    return;
   }
-  s_kept.clear();
+  std::vector<std::string> unused;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator entry{s_folder, failure};
+       !failure && entry != std::filesystem::directory_iterator();
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (number_of_file(name) > *s_open_files.rbegin() ||
+        (name.starts_with(name_begin()) && name.ends_with(UNFINISHED))) {
+      unused.push_back(entry->path().string());
+    }
+  }
+  for (const std::string &path : unused) {
+    if (unlink(path.c_str()) != 0 || sync_folder(s_folder) != 0) {
+      ib::warn() << "The doublewrite file '" << path
+                 << "' could not be removed: " << strerror(errno)
+                 << ". It is not needed. Remove it while the server is down.";
+    }
+  }
 }
 
 /** @param[in]  line  a line
@@ -437,15 +453,17 @@ void dblwr_keep_copies() {
   if (error == 0) {
     return;
   }
-  ib::error() << "The doublewrite copies could not be written to '" << path
-              << "': " << strerror(error)
-              << ". Recovery overwrites them in the other doublewrite files,"
-                 " and after a power cut during recovery they would be missing."
-                 " Remove the cause and start the server again. With"
-                 " innodb_force_recovery the server starts without the file.";
-  if (srv_force_recovery == 0) {
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  ib::warn() << "The doublewrite copies could not be written to '" << path
+             << "': " << strerror(error)
+             << ". Recovery overwrites them in the other doublewrite files."
+                " After a power cut during this recovery they would be"
+                " missing, and the data directory could be unusable.";
+  if (!is_full && srv_force_recovery == 0) {
     ib::fatal(UT_LOCATION_HERE)
-        << "The server stops before recovery has changed anything.";
+        << "The server stops before recovery has changed anything. Remove the"
+           " cause and start the server again. With innodb_force_recovery it"
+           " starts without the file.";
   }
 }
 
@@ -453,7 +471,7 @@ void dblwr_recovered() {
   if (recv_needed_recovery && srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
     sync_data_files();
   }
-  remove_kept();
+  remove_unused_files();
   /* Without syncs of data files a later recovery may need the copies. */
   if (!data_files_are_synced()) {
     return;

@@ -288,12 +288,20 @@ dberr_t dblwr_correct_space_id(const char *path, uint32_t expected,
   return DB_SUCCESS;
 }
 
-void recovery_cannot_open(space_id_t space_id, dberr_t error) {
+dberr_t recovery_opened(space_id_t space_id, dberr_t error) {
+  if (error == DB_SUCCESS) {
+    return DB_SUCCESS;
+  }
   const bool was_dropped =
       error == DB_FAIL && (fsp_is_undo_tablespace(space_id) ||
                            !fil_tablespace_lookup_for_recovery(space_id));
-  if (was_dropped || srv_force_recovery != 0) {
-    return;
+  if (was_dropped) {
+    return DB_FAIL;
+  }
+  if (srv_force_recovery != 0) {
+    ib::warn() << "Recovery continues without the changes of tablespace "
+               << space_id << ", which cannot be opened.";
+    return DB_FAIL;
   }
   ib::fatal(UT_LOCATION_HERE)
       << "The redo log has changes of tablespace " << space_id
@@ -302,7 +310,9 @@ void recovery_cannot_open(space_id_t space_id, dberr_t error) {
          " above name the cause. If innodb_doublewrite or"
          " innodb_doublewrite_dir was changed since the crash, set it back."
          " Remove the cause and start the server again, or restore the data"
-         " directory from a backup.";
+         " directory from a backup. With innodb_force_recovery the server "
+         "starts"
+         " without the tablespace, to dump the others.";
 }
 
 void dblwr_page_is_corrupt(const page_id_t &page_id) {
@@ -335,7 +345,8 @@ bool dblwr_trx_sys_page_can_be_read() {
 }
 
 dberr_t dblwr_check_system_pages() {
-  if ((s_first_page_lsn != 0 && is_stale(s_first_page_lsn)) ||
+  if ((s_first_page_lsn != 0 &&
+       (recv_sys->is_cloned_db || is_stale(s_first_page_lsn))) ||
       newer_than_redo_was_used()) {
     stop_for_unusable_page();
   }

@@ -85,8 +85,9 @@ synced before its pages are written, with any innodb_flush_method */
 doublewrite file, and sync it. Recovery restores the pages of a tablespace when
 it opens it, which can be in a later batch, and writes the pages of earlier
 batches to the same slots: after another power cut their copies would be
-missing. The file is removed when recovery has ended. The server stops if it
-cannot be written, unless innodb_force_recovery is set. */
+missing. The file is removed when recovery has ended. If it cannot be written
+for lack of space, there is a warning. After another error the server stops,
+unless innodb_force_recovery is set. */
 void dblwr_keep_copies();
 
 /** Recovery has read a corrupt page that it needs, and that has no usable copy:
@@ -95,14 +96,17 @@ innodb_force_recovery. Has no effect when recovery has ended.
 @param[in]  page_id  the page */
 void dblwr_page_is_corrupt(const page_id_t &page_id);
 
-/** Recovery cannot open a tablespace of which the redo log has records. If it
-was dropped later, recovery continues without them. Otherwise the server stops,
-unless innodb_force_recovery is set. Stock MySQL starts without the records, or,
-if the first one extends a file, without the rest of the redo log.
+/** Recovery has tried to open a tablespace of which the redo log has records.
+If it cannot be opened, and was not dropped later, the server stops. Stock MySQL
+starts without the records if the file cannot be opened, and without the rest of
+the redo log if the first record extends a file with a corrupt first page.
 @param[in]  space_id  the tablespace
-@param[in]  error     why it cannot be opened; DB_FAIL if it was dropped, or its
-                      file cannot be opened */
-void recovery_cannot_open(uint32_t space_id, dberr_t error);
+@param[in]  error     the result; DB_FAIL if the tablespace was dropped, or its
+                      file cannot be opened
+@return DB_SUCCESS; DB_FAIL if recovery has to continue without the records: the
+tablespace was dropped, it is an undo tablespace, or innodb_force_recovery is
+set */
+[[nodiscard]] dberr_t recovery_opened(uint32_t space_id, dberr_t error);
 
 /** Sync a doublewrite file and its folder, after the file got its size and
 before it is used. The server stops if that fails.
