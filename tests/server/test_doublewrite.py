@@ -445,7 +445,8 @@ class Doublewrite(unittest.TestCase):
                 scratch.start(FORK, *KEEP_DIRTY)
                 size = self.table.stat().st_size + (8 << 20)
                 scratch.sql(f"SET GLOBAL innodb_extend_and_initialize = OFF;"
-                            f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size >> 20}M; UPDATE d.u SET b = b + 1")
+                            f"ALTER TABLESPACE `d/t` SET EXTENT_SIZE = {size >> 20}M; UPDATE d.u SET b = b + 1;"
+                            "FLUSH ENGINE LOGS")
                 rows = scratch.sql("SELECT SUM(b) FROM d.u")
                 scratch.end(signal.SIGKILL)
                 kept = scratch.path / "kept"
