@@ -48,6 +48,10 @@ CLIENTS = 8
 MIN_LOAD_SECONDS, MAX_LOAD_SECONDS = 1.0, 3.0
 MAX_WRITES = 300
 CUT_SECONDS = 10
+# For recoveries in which the power goes again: a small pool makes recovery apply the redo log in several batches, and
+# reuse the slots of the doublewrite files.
+RECOVERY_OPTIONS = {"innodb_buffer_pool_size": "8M"}
+MAX_RECOVERY_WRITES = 600
 COUNTER_SECONDS = 30
 # Recovery takes a second or two. Stock's recovery can wait for ever when it reads torn pages.
 START_SECONDS = 60
@@ -207,7 +211,7 @@ class Cases:
 
                 def acknowledge():
                     self.wait_for_transfers()
-                    if self.how == "cut":
+                    if self.how != "kill":
                         self.begin_cut(storage, n_writes)
                     acknowledged.set()
 
@@ -227,9 +231,9 @@ class Cases:
                         instance.check_alive()
                         if moment == "load":
                             self.wait_for_counter(instance)
-                        if self.how == "cut":
+                        if self.how != "kill":
                             self.begin_cut(storage, n_writes)
-                    if self.how == "cut" and not statements.failure:
+                    if self.how != "kill" and not statements.failure:
                         wait_for_cut(storage)
                 finally:
                     killed.set()
@@ -254,6 +258,18 @@ class Cases:
 
         if self.counter and not happens(has_counted, COUNTER_SECONDS):
             raise Failure(f"{self.name}: {self.counter} has counted nothing")
+
+    def cut_recovery(self, storage, chance):
+        """Start the server on what a cut has left, and cut the power again: at a write in recovery, or once the server
+        answers."""
+        with self.instance(storage) as instance:
+            self.begin_cut(storage, chance.randrange(1, MAX_RECOVERY_WRITES))
+            instance.launch(self.options | RECOVERY_OPTIONS)
+            happens(lambda: storage.is_off() or instance.process.poll() is not None or instance.answers(), START_SECONDS)
+            storage.control("cut")
+            wait_for_cut(storage)
+            instance.process.kill()
+            instance.process.wait()
 
     def outcome(self, storage, numbers, expected):
         """Return what is wrong with an outcome, or None."""
@@ -286,6 +302,11 @@ class Cases:
                 survivors = chance.getrandbits(63)
                 after.copy_medium(cut_storage)
                 resolved = after.resolve(survivors)
+                if self.how == "recovery":
+                    after.switch_on()
+                    self.cut_recovery(after, chance)
+                    after.switch_off()
+                    after.resolve(chance.getrandbits(63))
                 after.switch_on()
                 wrong = self.outcome(after, numbers, expected)
                 yield result | {"survivors": survivors, "wrong": wrong} | resolved
@@ -405,7 +426,8 @@ def command_line():
     cuts.add_argument("--seed", type=int, default=1, help="of the first cut; the next has the next")
     cuts.add_argument("--server", type=lambda text: Path(text).resolve(), default=PROGRAM,
                       help="another mysqld, as stock's")  # fmt: skip
-    cuts.add_argument("--how", choices=["cut", "kill"], default="cut", help="kill: SIGKILL, and the machine goes on")
+    cuts.add_argument("--how", choices=["cut", "kill", "recovery"], default="cut",
+                      help="kill: SIGKILL, and the machine goes on; recovery: cut again in each recovery")  # fmt: skip
     cuts.add_argument("--jobs", type=int, default=os.cpu_count(), help="configurations at once, of 1.5 GiB in /dev/shm")
     cuts.add_argument("--output", type=Path, help="file that takes a line of JSON for each outcome, at its end")
     cuts.add_argument("--keep", type=Path, help="folder for what is left where something is lost that must not be")

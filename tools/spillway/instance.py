@@ -186,12 +186,16 @@ class Instance:
             output = (result.stdout + result.stderr).strip()[-2000:]
             raise Failure(f"{self.program.path} cannot initialise {self.data}: {output}\n{self.errors()}")
 
-    def start(self, options):
+    def launch(self, options):
+        """Start the server, and do not wait until it answers."""
         self.configure(options)
         self.process = subprocess.Popen(
             [*DIES_WITH_US, self.program.path, f"--defaults-file={self.config}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
+
+    def start(self, options):
+        self.launch(options)
         self.wait_until(self.answers, f"{self.program.path} answers")
 
     def answers(self):
