@@ -261,15 +261,17 @@ class Cases:
 
     def cut_recovery(self, storage, chance):
         """Start the server on what a cut has left, and cut the power again: at a write in recovery, or once the server
-        answers."""
+        answers. Return whether the server had not answered."""
         with self.instance(storage) as instance:
             self.begin_cut(storage, chance.randrange(1, MAX_RECOVERY_WRITES))
             instance.launch(self.options | RECOVERY_OPTIONS)
             happens(lambda: storage.is_off() or instance.process.poll() is not None or instance.answers(), START_SECONDS)
+            is_cut = storage.is_off()
             storage.control("cut")
             wait_for_cut(storage)
             instance.process.kill()
             instance.process.wait()
+        return is_cut
 
     def outcome(self, storage, numbers, expected):
         """Return what is wrong with an outcome, or None."""
@@ -304,7 +306,7 @@ class Cases:
                 resolved = after.resolve(survivors)
                 if self.how == "recovery":
                     after.switch_on()
-                    self.cut_recovery(after, chance)
+                    resolved["cut_in_recovery"] = self.cut_recovery(after, chance)
                     after.switch_off()
                     after.resolve(chance.getrandbits(63))
                 after.switch_on()
