@@ -261,17 +261,20 @@ class Cases:
 
     def cut_recovery(self, storage, chance):
         """Start the server on what a cut has left, and cut the power again: at a write in recovery, or once the server
-        answers. Return whether the server had not answered."""
+        answers. Return whether the server had not answered, and what is wrong, or None."""
         with self.instance(storage) as instance:
             self.begin_cut(storage, chance.randrange(1, MAX_RECOVERY_WRITES))
             instance.launch(self.options | RECOVERY_OPTIONS)
-            happens(lambda: storage.is_off() or instance.process.poll() is not None or instance.answers(), START_SECONDS)
-            is_cut = storage.is_off()
+            ended = (storage.is_off, instance.answers, lambda: instance.process.poll() is not None)
+            happens(lambda: any(condition() for condition in ended), START_SECONDS)
+            is_cut, wrong = not instance.answers(), None
+            if is_cut and not storage.is_off():
+                wrong = f"the first recovery has not ended:\n{instance.errors()}"
             storage.control("cut")
             wait_for_cut(storage)
             instance.process.kill()
             instance.process.wait()
-        return is_cut
+        return is_cut, wrong
 
     def outcome(self, storage, numbers, expected):
         """Return what is wrong with an outcome, or None."""
@@ -304,13 +307,14 @@ class Cases:
                 survivors = chance.getrandbits(63)
                 after.copy_medium(cut_storage)
                 resolved = after.resolve(survivors)
+                wrong = None
                 if self.how == "recovery":
                     after.switch_on()
-                    resolved["cut_in_recovery"] = self.cut_recovery(after, chance)
+                    resolved["cut_in_recovery"], wrong = self.cut_recovery(after, chance)
                     after.switch_off()
                     after.resolve(chance.getrandbits(63))
                 after.switch_on()
-                wrong = self.outcome(after, numbers, expected)
+                wrong = wrong or self.outcome(after, numbers, expected)
                 yield result | {"survivors": survivors, "wrong": wrong} | resolved
                 after.switch_off()
 
@@ -404,12 +408,14 @@ def report(arguments):
         row["last"] = result["seed"]
         row["outcomes"] += 1
         row["lost"] += result["wrong"] is not None
-        for name in ("interrupted", "torn"):
+        for name in ("interrupted", "torn", "cut_in_recovery"):
             row[name] += result.get(name, 0)
-    print("| configuration | how | server | cuts | outcomes | interrupted | torn of them | that lost something |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| configuration | how | server | cuts | outcomes | cut in recovery | interrupted | torn of them | that lost "
+          "something |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|")
     for (name, how, server), row in rows.items():
-        print(f"| {name} | {how} | {server} | {row['cuts']} | {row['outcomes']} | {row['interrupted']} | "
+        print(f"| {name} | {how} | {server} | {row['cuts']} | {row['outcomes']} | {row['cut_in_recovery']} | "
+              f"{row['interrupted']} | "
               f"{row['torn']} | {row['lost']} |")  # fmt: skip
 
 

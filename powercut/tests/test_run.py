@@ -81,7 +81,7 @@ class Report(unittest.TestCase):
             with contextlib.redirect_stdout(io.StringIO()) as text:
                 powercut.report(types.SimpleNamespace(files=[file]))
         self.assertEqual(text.getvalue().splitlines()[2:],
-                         ["| ext4 | cut | a | 2 | 4 | 12 | 4 | 1 |", "| ext4 | cut | b | 3 | 5 | 15 | 5 | 0 |"])
+                         ["| ext4 | cut | a | 2 | 4 | 0 | 12 | 4 | 1 |", "| ext4 | cut | b | 3 | 5 | 0 | 15 | 5 | 0 |"])
 
 
 class Load(unittest.TestCase):

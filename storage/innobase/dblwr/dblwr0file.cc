@@ -38,6 +38,7 @@ server could then start (fcntl(2)). */
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,10 +60,6 @@ namespace {
 
 /** In the data directory, which is the working directory. */
 constexpr const char *MARKER_FILE = "#spw_atomic_writes";
-
-/** End of the name of a doublewrite file that is being written. InnoDB does not
-load a file of this name. */
-constexpr const char *UNFINISHED = ".dblwr.new";
 
 /** Lines of the marker file. */
 constexpr const char *UNUSABLE_PAGE = "a page is unusable";
@@ -195,14 +192,17 @@ bool clear_copies() {
 }
 
 /** @param[in]  path  a file
-@return its number if it is a doublewrite file with copies of pages of this
-server's size; else -1 */
+@return its number if InnoDB takes it for a doublewrite file with copies of
+pages of this server's size; else -1 */
 int number_of_file(const std::filesystem::path &path) {
   const std::string name = path.filename().string();
   const std::string begin = name_begin();
-  return name.starts_with(begin) && name.ends_with(".dblwr")
-             ? atoi(name.c_str() + begin.size())
-             : -1;
+  const std::string number =
+      name.starts_with(begin) ? path.stem().string().substr(begin.size()) : "";
+  const bool is_number =
+      !number.empty() &&
+      number.find_first_not_of("0123456789") == std::string::npos;
+  return is_number && path.extension() == ".dblwr" ? atoi(number.c_str()) : -1;
 }
 
 /** Append the copies of a doublewrite file to another file.
@@ -243,8 +243,8 @@ int append_copies(const std::filesystem::path &path, int to,
 @param[in]  path  the file; replaced if it exists
 @return 0 if the file is durable, or there are no copies; else errno */
 int write_kept(const std::string &path) {
-  const std::string unfinished =
-      path.substr(0, path.rfind(".dblwr")) + UNFINISHED;
+  /* InnoDB does not load a file of this name. */
+  const std::string unfinished = s_folder + "/" + name_begin() + "new";
   const int to =
       open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
   if (to < 0) {
@@ -283,18 +283,18 @@ void remove_unused_files() {
   if (s_open_files.empty()) {
     return;
   }
-  std::vector<std::string> unused;
+  /* The highest number first: InnoDB accepts no gap. */
+  std::map<int, std::string, std::greater<>> unused;
   std::error_code failure;
   for (std::filesystem::directory_iterator entry{s_folder, failure};
        !failure && entry != std::filesystem::directory_iterator();
        entry.increment(failure)) {
-    const std::string name = entry->path().filename().string();
-    if (number_of_file(name) > *s_open_files.rbegin() ||
-        (name.starts_with(name_begin()) && name.ends_with(UNFINISHED))) {
-      unused.push_back(entry->path().string());
+    const int number = number_of_file(entry->path());
+    if (number > *s_open_files.rbegin()) {
+      unused[number] = entry->path().string();
     }
   }
-  for (const std::string &path : unused) {
+  for (const auto &[number, path] : unused) {
     if (unlink(path.c_str()) != 0 || sync_folder(s_folder) != 0) {
       ib::warn() << "The doublewrite file '" << path
                  << "' could not be removed: " << strerror(errno)
@@ -453,15 +453,17 @@ void dblwr_keep_copies() {
   if (error == 0) {
     return;
   }
-  const bool is_full = error == ENOSPC || error == EDQUOT;
-  ib::warn() << "The doublewrite copies could not be written to '" << path
-             << "': " << strerror(error)
-             << ". Recovery overwrites them in the other doublewrite files."
-                " After a power cut during this recovery they would be"
-                " missing, and the data directory could be unusable.";
-  if (!is_full && srv_force_recovery == 0) {
+  const std::string what = "The doublewrite copies could not be written to '" +
+                           path + "': " + strerror(error) +
+                           ". Recovery overwrites them in the other doublewrite"
+                           " files, and after a power cut during this recovery"
+                           " they would be missing.";
+  if (error == ENOSPC || error == EDQUOT || srv_force_recovery != 0) {
+    ib::warn() << what << " Recovery continues.";
+  } else {
     ib::fatal(UT_LOCATION_HERE)
-        << "The server stops before recovery has changed anything. Remove the"
+        << what
+        << " The server stops before recovery has changed anything. Remove the"
            " cause and start the server again. With innodb_force_recovery it"
            " starts without the file.";
   }
@@ -471,7 +473,9 @@ void dblwr_recovered() {
   if (recv_needed_recovery && srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
     sync_data_files();
   }
-  remove_unused_files();
+  if (recv_needed_recovery || data_files_are_synced()) {
+    remove_unused_files();
+  }
   /* Without syncs of data files a later recovery may need the copies. */
   if (!data_files_are_synced()) {
     return;

@@ -292,15 +292,9 @@ dberr_t recovery_opened(space_id_t space_id, dberr_t error) {
   if (error == DB_SUCCESS) {
     return DB_SUCCESS;
   }
-  const bool was_dropped =
-      error == DB_FAIL && (fsp_is_undo_tablespace(space_id) ||
-                           !fil_tablespace_lookup_for_recovery(space_id));
-  if (was_dropped) {
-    return DB_FAIL;
-  }
-  if (srv_force_recovery != 0) {
-    ib::warn() << "Recovery continues without the changes of tablespace "
-               << space_id << ", which cannot be opened.";
+  if (error == DB_FAIL &&
+      (srv_force_recovery != 0 || fsp_is_undo_tablespace(space_id) ||
+       !fil_tablespace_lookup_for_recovery(space_id))) {
     return DB_FAIL;
   }
   ib::fatal(UT_LOCATION_HERE)
@@ -310,9 +304,8 @@ dberr_t recovery_opened(space_id_t space_id, dberr_t error) {
          " above name the cause. If innodb_doublewrite or"
          " innodb_doublewrite_dir was changed since the crash, set it back."
          " Remove the cause and start the server again, or restore the data"
-         " directory from a backup. With innodb_force_recovery the server "
-         "starts"
-         " without the tablespace, to dump the others.";
+         " directory from a backup. With innodb_force_recovery = 6 the server"
+         " starts without the redo log, to dump data.";
 }
 
 void dblwr_page_is_corrupt(const page_id_t &page_id) {

@@ -103,9 +103,9 @@ the redo log if the first record extends a file with a corrupt first page.
 @param[in]  space_id  the tablespace
 @param[in]  error     the result; DB_FAIL if the tablespace was dropped, or its
                       file cannot be opened
-@return DB_SUCCESS; DB_FAIL if recovery has to continue without the records: the
-tablespace was dropped, it is an undo tablespace, or innodb_force_recovery is
-set */
+@return DB_SUCCESS; DB_FAIL if recovery has to continue without the records, as
+in stock: the tablespace was dropped, or its file cannot be opened and it is an
+undo tablespace or innodb_force_recovery is set */
 [[nodiscard]] dberr_t recovery_opened(uint32_t space_id, dberr_t error);
 
 /** Sync a doublewrite file and its folder, after the file got its size and
