@@ -60,11 +60,12 @@ DEBUG_BUILD_BEGINS_WITHIN_SECONDS = 34 * 60
 START = time.monotonic()
 # The tests of our suite that CI runs with InnoDB's assertions: pages through all AIO arrays, crash and recovery, and
 # those that need a debug build. Patterns of their names.
-DEBUG_TESTS = ["add_index_rollback", "aio_recovery", "aio_status", "extent_size_busy", "extent_size_clone*",
-               "extent_size_context", "extent_size_crash", "extent_size_fulltext", "extent_size_invalid",
-               "extent_size_kinds", "extent_size_names", "extent_size_privilege", "extent_size_progress",
-               "extent_size_rows", "extent_size_step_*", "extent_size_sync", "extent_size_units", "extent_size_wait_*",
-               "ahead_flush_ddl", "ahead_flush_delay_*", "ahead_flush_stale"]  # fmt: skip
+DEBUG_TESTS = ["add_index_rollback", "aio_recovery", "aio_status", "doublewrite_encrypted", "extent_size_busy",
+               "extent_size_clone*", "extent_size_context", "extent_size_crash", "extent_size_fulltext",
+               "extent_size_invalid", "extent_size_kinds", "extent_size_names", "extent_size_privilege",
+               "extent_size_progress", "extent_size_rows", "extent_size_step_*", "extent_size_sync",
+               "extent_size_units", "extent_size_wait_*", "ahead_flush_ddl", "ahead_flush_delay_*",
+               "ahead_flush_stale"]  # fmt: skip
 SERVER_TEST_JOBS = 2 * os.cpu_count()
 # The benchmark tests that CI runs: each workload with its check, a run with its report, a server that dies in a run,
 # two servers on a device. Only a change to the runner can break the others: make test-bench.
