@@ -84,6 +84,8 @@ class Sql_cmd_set_extent_size : public Sql_cmd {
               uint64_t target, uint64_t *size) const;
 
   bool report_gone(const Extend_space &space, uint64_t size) const;
+  bool report_no_disk(const Extend_space &space, uint64_t size,
+                      int error) const;
 
   const LEX_STRING m_name;
   const ulonglong m_requested;
@@ -150,24 +152,20 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
         " back to the file system when it writes pages",
         m_name.str);
   }
-  auto disk = extend_disk(tablespace.space_id);
+  int error = 0;
+  const auto disk = extend_disk(tablespace.space_id, &error);
   if (!disk) {
-    return report_gone(space, space.size);
+    return report_no_disk(space, space.size, error);
   }
-  Extend_reservation reservation{disk->id, target.needed};
-  disk = extend_disk(tablespace.space_id);
-  if (!disk) {
-    return report_gone(space, space.size);
-  }
-  if (disk->reserved > extend_disk_available(disk->free, disk->size)) {
+  Extend_reservation reservation{disk->id};
+  if (!reservation.reserve(*disk, target.needed)) {
     my_printf_error(
         ER_RECORD_FILE_FULL,
         "Tablespace `%s` needs %llu bytes more. The file system has %llu bytes"
         " free. Other statements have reserved %llu of them, and %llu stay free"
         " for logs and temporary files",
         MYF(0), m_name.str, ulonglong{target.needed}, ulonglong{disk->free},
-        ulonglong{disk->reserved - target.needed},
-        ulonglong{extend_disk_reserve(disk->size)});
+        ulonglong{disk->reserved}, ulonglong{extend_disk_reserve(disk->size)});
     return true;
   }
   uint64_t size = space.size;
@@ -189,6 +187,20 @@ bool Sql_cmd_set_extent_size::report_gone(const Extend_space &space,
                   " discarded when it had %llu pages, %llu bytes",
                   MYF(0), m_name.str, ulonglong{size / space.page_bytes},
                   ulonglong{size});
+  return true;
+}
+
+bool Sql_cmd_set_extent_size::report_no_disk(const Extend_space &space,
+                                             uint64_t size, int error) const {
+  if (error == ENOENT) {
+    return report_gone(space, size);
+  }
+  my_printf_error(ER_TABLESPACE_MISSING,
+                  "Tablespace `%s` has %llu pages, %llu bytes, and is not"
+                  " extended further. The file system of its file cannot be"
+                  " examined: %s",
+                  MYF(0), m_name.str, ulonglong{size / space.page_bytes},
+                  ulonglong{size}, strerror(error));
   return true;
 }
 
@@ -327,9 +339,13 @@ bool Sql_cmd_set_extent_size::extend(THD *thd,
       }
       const uint64_t before = *size;
       const uint64_t next = pace.next(before, target);
-      const auto disk = extend_disk(tablespace.space_id);
-      if (lock == Lock_result::CHANGED || !disk) {
+      if (lock == Lock_result::CHANGED) {
         return report_gone(space, *size);
+      }
+      int error = 0;
+      const auto disk = extend_disk(tablespace.space_id, &error);
+      if (!disk) {
+        return report_no_disk(space, *size, error);
       }
       const uint64_t others = disk->reserved - reservation.bytes();
       if (next - before + others >

@@ -24,6 +24,10 @@ ROOT_PAGE = 4
 UNUSED_PAGE = 6
 # Offset of FIL_PAGE_TYPE, FIL_PAGE_ENCRYPTED, offset of FIL_PAGE_SPACE_ID.
 TYPE, ENCRYPTED, SPACE_ID = 24, 15, 34
+# A redo log file: its header, offset of LOG_HEADER_START_LSN; its blocks, their header, offset of
+# LOG_BLOCK_FIRST_REC_GROUP, which is 0 where no group begins.
+REDO_HEADER_BYTES, START_LSN = 2048, 8
+BLOCK_BYTES, BLOCK_HEADER_BYTES, FIRST_GROUP = 512, 12, 6
 # To compare each of them with each other takes longer than START_SECONDS.
 MANY_SLOTS = 65_536
 # Dirty pages stay dirty.
@@ -342,6 +346,42 @@ class Doublewrite(unittest.TestCase):
         self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
         scratch.end()
         self.assertIn("or of another data directory", self.does_not_start(FORK))
+
+    def test_copy_as_new_as_the_redo_log(self):
+        """The redo log ends in the middle of a mini-transaction. A page that an index build has changed without redo
+        can have the LSN of that end, and the server starts with its copy."""
+        scratch = self.scratch
+        self.fill_and_restart()
+        old = self.read_page(self.table, ROOT_PAGE)
+        scratch.sql("UPDATE d.t SET a = 'new'; CREATE TABLE d.u (id INT PRIMARY KEY, a LONGBLOB)")
+        begin = scratch.counter("Innodb_redo_log_current_lsn")
+        scratch.sql("INSERT INTO d.u VALUES (1, REPEAT('a', 1000000))")
+        end = scratch.counter("Innodb_redo_log_current_lsn")
+        scratch.end(signal.SIGKILL)
+        lsn = self.end_redo_within_a_mini_transaction(begin, end)
+        self.copy_to_slot(-1, with_lsn(old, lsn + BLOCK_HEADER_BYTES))
+        self.tear(self.table, ROOT_PAGE)
+        scratch.start(FORK, "--log-error-verbosity=3")
+        self.assert_restored(scratch.space_id("d/t"), ROOT_PAGE)
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.t"), "3")
+        self.assertEqual(scratch.sql("SELECT COUNT(*) FROM d.u"), "0")
+        self.assertEqual(scratch.end(), 0)
+
+    def end_redo_within_a_mini_transaction(self, begin, end):
+        """Write zeros to the redo log from the first block after begin in which no mini-transaction begins. Returns its
+        LSN."""
+        for path in (self.scratch.data / "#innodb_redo").glob("#ib_redo*[0-9]"):
+            redo = bytearray(path.read_bytes())
+            start = int.from_bytes(redo[START_LSN : START_LSN + 8], "big")
+            for lsn in range(begin - begin % BLOCK_BYTES + BLOCK_BYTES, end, BLOCK_BYTES):
+                offset = REDO_HEADER_BYTES + lsn - start
+                if not REDO_HEADER_BYTES <= offset < len(redo):
+                    continue
+                if redo[offset + FIRST_GROUP : offset + FIRST_GROUP + 2] == bytes(2):
+                    redo[offset:] = bytes(len(redo) - offset)
+                    path.write_bytes(redo)
+                    return lsn
+        raise AssertionError(f"all blocks between {begin} and {end} begin a mini-transaction")
 
     def test_first_page_is_synced(self):
         """InnoDB does not sync a first page that it has restored. It is synced before redo is applied to pages: they

@@ -142,19 +142,29 @@ bool is_stale(lsn_t lsn) {
          dblwr_copy_is_stale(lsn, log_sys->last_checkpoint_lsn.load());
 }
 
+/** @return the largest LSN of a page, if all its redo was durable. Redo ends
+there in the middle of a mini-transaction that recovery does not apply: a page
+that an index build changes without redo gets the LSN up to which redo is
+durable (buf_flush_insert_into_flush_list()). At the end of a block, InnoDB can
+count the header of the next one */
+lsn_t durable_redo_end() {
+  const lsn_t end = log_sys->m_scanned_lsn;
+  return end % OS_FILE_LOG_BLOCK_SIZE == 0 ? end + LOG_BLOCK_HDR_SIZE : end;
+}
+
 /** @return whether a page was replaced by a copy that is newer than the redo
 log: redo is durable before the pages and their copies. dblwr_copy_is_unusable()
 rejects only copies from behind the redo log files, which end later. Called when
 the redo log has been applied */
 bool newer_than_redo_was_used() {
-  if (s_newest_used_lsn <= recv_sys->recovered_lsn ||
+  if (s_newest_used_lsn <= durable_redo_end() ||
       srv_force_recovery >= SRV_FORCE_NO_LOG_REDO ||
       srv_unix_file_flush_method == SRV_UNIX_NOSYNC) {
     return false;
   }
   ib::error() << "Recovery has replaced " << s_newest_used_page
               << " with a doublewrite copy of LSN " << s_newest_used_lsn
-              << ", and the redo log ends at LSN " << recv_sys->recovered_lsn
+              << ", and the redo log ends at LSN " << durable_redo_end()
               << ": the copy is of another data directory, or the redo log has"
                  " lost its end.";
   return true;

@@ -71,13 +71,19 @@ struct Extend_disk {
 statement runs. Thread-safe. */
 class Extend_reservation {
  public:
-  /** @param[in]  disk_id  Extend_disk::id
-  @param[in]  bytes    space that the statement needs */
-  Extend_reservation(uint64_t disk_id, uint64_t bytes);
+  /** @param[in]  disk_id  Extend_disk::id */
+  explicit Extend_reservation(uint64_t disk_id) : m_disk_id(disk_id) {}
   ~Extend_reservation() { set(0); }
 
   Extend_reservation(const Extend_reservation &) = delete;
   Extend_reservation &operator=(const Extend_reservation &) = delete;
+
+  /** Reserve space, if the file system has as much that is neither reserved nor
+  headroom.
+  @param[in]  disk   what extend_disk() has returned for it before
+  @param[in]  bytes  space that the statement needs
+  @return whether it is reserved */
+  bool reserve(const Extend_disk &disk, uint64_t bytes);
 
   /** @param[in]  bytes  space that the statement needs from now on */
   void set(uint64_t bytes);
@@ -91,9 +97,11 @@ class Extend_reservation {
 };
 
 /** @param[in]  space_id  a tablespace, which may be dropped
-@return the file system of its first file; empty if the tablespace is dropped or
-being renamed, or the file system cannot be queried */
-std::optional<Extend_disk> extend_disk(uint32_t space_id);
+@param[out] error     errno, if the result is empty: ENOENT if the tablespace is
+                      dropped or being renamed, otherwise why the file system
+                      cannot be queried; can be nullptr
+@return the file system of its first file, or empty */
+std::optional<Extend_disk> extend_disk(uint32_t space_id, int *error = nullptr);
 
 /** @param[in]  name  a name
 @return whether a tablespace has exactly this name, and its file has been
