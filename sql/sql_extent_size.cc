@@ -153,12 +153,12 @@ bool Sql_cmd_set_extent_size::grow(THD *thd,
         m_name.str);
   }
   int error = 0;
-  const auto disk = extend_disk(tablespace.space_id, &error);
+  auto disk = extend_disk(tablespace.space_id, &error);
   if (!disk) {
     return report_no_disk(space, space.size, error);
   }
   Extend_reservation reservation{disk->id};
-  if (!reservation.reserve(*disk, target.needed)) {
+  if (!reservation.reserve(&*disk, target.needed)) {
     my_printf_error(
         ER_RECORD_FILE_FULL,
         "Tablespace `%s` needs %llu bytes more. The file system has %llu bytes"

@@ -13,21 +13,17 @@ Extends a tablespace online, in steps. */
 
 #include "extend/extend0space.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "dict0dict.h"
 #include "extend/hook.h"
@@ -107,65 +103,6 @@ void sync_file(const fil_node_t *file) {
   }
 }
 
-/** Tablespaces whose file was longer than its header when it was opened, and
-which were not extended since. */
-std::mutex s_longer_mutex;
-std::unordered_set<uint32_t> s_longer;
-std::atomic<bool> s_has_longer{false};
-
-/** Held while such a file is prepared. */
-std::mutex s_prepare_mutex;
-
-bool is_noted_as_longer(uint32_t space_id) {
-  if (!s_has_longer.load()) {
-    return false;
-  }
-  const std::lock_guard lock{s_longer_mutex};
-  return s_longer.contains(space_id);
-}
-
-/** Make the space of a file beyond the size in its header durable.
-@param[in]  space  a tablespace of one file, whose header no other thread
-changes
-@return false if that failed */
-bool make_end_durable(const fil_space_t *space) {
-  const std::unique_ptr<char, void (*)(void *)> path{
-      fil_space_get_first_path(space->id), ut::free};
-  pfs_os_file_t file{};
-  file.m_file = path == nullptr ? -1 : open(path.get(), O_RDWR | O_CLOEXEC);
-  struct stat status {};
-  bool is_done = file.m_file >= 0 && fstat(file.m_file, &status) == 0;
-  int error = errno;
-  const uint64_t begin =
-      uint64_t{space->size_in_header} * page_size_t(space->flags).physical();
-  const auto end = static_cast<uint64_t>(status.st_size);
-  if (is_done && begin < end && srv_unix_file_flush_method != SRV_UNIX_NOSYNC) {
-    /* The server may have died while it wrote zeros. O_DIRECT_NO_FSYNC does not
-    sync the pages that are written there, so that they must not be the first
-    writes to space that is only allocated. */
-    if (srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC &&
-        tbsp_extend_and_initialize) {
-      is_done = os_file_set_size(path.get(), file, begin, end, false);
-      error = errno;
-    }
-    if (is_done) {
-      is_done = fsync(file.m_file) == 0;
-      error = errno;
-    }
-  }
-  if (file.m_file >= 0) {
-    close(file.m_file);
-  }
-  if (!is_done) {
-    ib::error() << "Tablespace " << space->id << " cannot be extended: '"
-                << (path == nullptr ? "" : path.get())
-                << "' is longer than its header says since a crash, and the"
-                   " space there could not be made durable: "
-                << strerror(error) << ". The next extension tries again.";
-  }
-  return is_done;
-}
-
 /** Interval at which a pause checks whether it was ended. */
 constexpr std::chrono::milliseconds PAUSE_POLL_INTERVAL{20};
 
@@ -196,7 +133,7 @@ void sync_before_extension(const fil_node_t *file) {
   }
 }
 
-void note_longer_file(fil_node_t *file) {
+void sync_longer_file(fil_node_t *file) {
   const fil_space_t *const space = file->space;
   if (space->purpose != FIL_TYPE_TABLESPACE || srv_read_only_mode ||
       file != &space->files.back()) {
@@ -210,36 +147,11 @@ void note_longer_file(fil_node_t *file) {
   }
   const uint64_t page_bytes = page_size_t(space->flags).physical();
   const uint64_t other_pages = space->size - std::min(space->size, file->size);
-  if (other_pages * page_bytes + os_file_get_size(file->handle) <=
+  if (other_pages * page_bytes + os_file_get_size(file->handle) >
       space->size_in_header * page_bytes) {
-    return;
-  }
-  if (is_extendable(space->id)) {
-    const std::lock_guard lock{s_longer_mutex};
-    s_longer.insert(space->id);
-    s_has_longer.store(true);
-  } else {
     sync_file(file);
     file->flush_size = file->size;
   }
-}
-
-bool prepare_longer_file(const fil_space_t *space) {
-  if (!is_noted_as_longer(space->id)) {
-    return true;
-  }
-  const std::lock_guard lock{s_prepare_mutex};
-  if (!is_noted_as_longer(space->id)) {
-    /* Another thread has prepared it. */
-    return true;
-  }
-  if (!make_end_durable(space)) {
-    return false;
-  }
-  const std::lock_guard longer_lock{s_longer_mutex};
-  s_longer.erase(space->id);
-  s_has_longer.store(!s_longer.empty());
-  return true;
 }
 
 void sync_recovered_extension(const fil_node_t *file) { sync_file(file); }
@@ -347,13 +259,13 @@ std::optional<Extend_disk> extend_disk(uint32_t space_id, int *error) {
                      .size = uint64_t{status.f_blocks} * status.f_frsize};
 }
 
-bool Extend_reservation::reserve(const Extend_disk &disk, uint64_t bytes) {
+bool Extend_reservation::reserve(Extend_disk *disk, uint64_t bytes) {
   const std::lock_guard lock{s_reserved_mutex};
   uint64_t &reserved = s_reserved[m_disk_id];
   /* Less may be reserved now, because a step has taken a part of the free space
   that was read before. */
-  if (std::max(reserved, disk.reserved) + bytes >
-      extend_disk_available(disk.free, disk.size)) {
+  disk->reserved = std::max(reserved, disk->reserved);
+  if (disk->reserved + bytes > extend_disk_available(disk->free, disk->size)) {
     return false;
   }
   reserved += bytes;

@@ -80,10 +80,11 @@ class Extend_reservation {
 
   /** Reserve space, if the file system has as much that is neither reserved nor
   headroom.
-  @param[in]  disk   what extend_disk() has returned for it before
-  @param[in]  bytes  space that the statement needs
+  @param[in,out]  disk   what extend_disk() has returned for it before; reserved
+                         becomes what counts now
+  @param[in]      bytes  space that the statement needs
   @return whether it is reserved */
-  bool reserve(const Extend_disk &disk, uint64_t bytes);
+  bool reserve(Extend_disk *disk, uint64_t bytes);
 
   /** @param[in]  bytes  space that the statement needs from now on */
   void set(uint64_t bytes);

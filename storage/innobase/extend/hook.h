@@ -23,7 +23,6 @@ extend0count.cc, extend0space.cc and extend0thread.cc. */
 
 class THD;
 struct fil_node_t;
-struct fil_space_t;
 struct rw_lock_t;
 
 namespace spw {
@@ -101,20 +100,12 @@ as unsynced, so that Fil_shard::space_flush() does nothing.
 @param[in]  file  the file */
 void sync_recovered_extension(const fil_node_t *file);
 
-/** A data file was opened. If it is longer than its header says, a crash may
-have interrupted an extension, and the next one uses its space: note it for
-prepare_longer_file(), or sync the file of the system tablespace or of an undo
-log now. The caller holds the mutex of the shard.
+/** A data file was opened. Sync it if it is longer than its header says: an
+extension that a crash has interrupted was not synced, and the next one uses its
+space. A file of a table is synced once. The caller holds the mutex of the
+shard.
 @param[in,out]  file  the file */
-void note_longer_file(fil_node_t *file);
-
-/** A tablespace is about to be extended. If its file was noted as longer, make
-the space behind the header durable: sync it, and write zeros to it where syncs
-are left out. It can take seconds, once after a crash. The caller holds no mutex
-of fil0fil.cc.
-@param[in]  space  the tablespace
-@return false if that failed: the space must not be used */
-[[nodiscard]] bool prepare_longer_file(const fil_space_t *space);
+void sync_longer_file(fil_node_t *file);
 
 /** innodb_extend_and_initialize has been set: warn the session if the value can
 lose committed rows.
