@@ -4,6 +4,9 @@ lost."""
 import signal
 import unittest
 
+from spillway.block_throttle import Limits, throttled
+from spillway.common import Skip
+
 from .scratch import FORK, REDO_FAULT, Scratch, temporary_folder, to_preload, wait_until
 
 DIRECT = ("--innodb-flush-method=ALL_O_DIRECT", "--skip-log-bin")
@@ -15,7 +18,15 @@ CREATE PROCEDURE d.fill(n INT) BEGIN
   WHILE n > 0 DO INSERT INTO d.t (a) VALUES (REPEAT('a', 200)); SET n = n - 1; END WHILE;
 END|
 """
+# What each client of Scratch.load() executes.
+LOAD = """DROP PROCEDURE d.fill|
+CREATE PROCEDURE d.fill() BEGIN
+  WHILE IS_USED_LOCK('go') IS NOT NULL DO INSERT INTO d.t (a) VALUES (REPEAT('a', 200)); END WHILE;
+END|
+"""
 COMMITS = 300
+SESSIONS = 24
+LOAD_SECONDS = 60
 # The exit status of mysqld after SIGABRT.
 ABORTED = 2
 WRITES = """SELECT SUM(count_write) FROM performance_schema.file_summary_by_event_name
@@ -55,6 +66,23 @@ class RedoHeld(unittest.TestCase):
         for durability in (1, 2):
             with self.subTest(durability):
                 self.assertLess(self.writes_of_commits(f"--innodb-flush-log-at-trx-commit={durability}"), 1.2)
+
+    def test_sessions_share_a_write(self):
+        """With innodb_flush_log_at_trx_commit = 2, on a device whose writes take longer than a client."""
+        self.start("--innodb-flush-log-at-trx-commit=2", "--performance-schema-instrument=wait/io/file/innodb/%=ON")
+        self.scratch.sql(SETUP + LOAD)
+        try:
+            with throttled(self.scratch.process.pid, self.scratch.path, Limits(write_iops=600)), \
+                    self.scratch.load(SESSIONS, LOAD_SECONDS):  # fmt: skip
+                wait_until(lambda: self.count() > 100, "too few commits", seconds=LOAD_SECONDS)
+                n_writes, n_commits = int(self.scratch.sql(WRITES)), self.count()
+                wait_until(lambda: self.count() > n_commits + COMMITS, "too few commits", seconds=LOAD_SECONDS)
+                n_writes = int(self.scratch.sql(WRITES)) - n_writes
+                n_commits = self.count() - n_commits
+        except Skip as skip:
+            self.skipTest(str(skip))
+        self.assertLess(n_writes / n_commits, 0.4)
+        self.assertEqual(self.scratch.end(), 0)
 
     def test_commits_outlive_the_server(self):
         for durability in (1, 2):

@@ -64,6 +64,12 @@ struct Held_redo {
   Held ranges[2];
   Held *held{&ranges[0]};
   Held *written{&ranges[1]};
+
+  /** Writes that were put to a range. Protected by mutex. */
+  uint64_t n_held{0};
+
+  /** How many of these are in their file. Protected by write_mutex. */
+  uint64_t n_written{0};
 };
 
 /** Made when the first redo log file is opened with ALL_O_DIRECT. */
@@ -72,16 +78,22 @@ Held_redo &held_redo() {
   return held;
 }
 
-/** Write what is held. */
+/** Write what is held now, unless another thread does it meanwhile: sessions
+that wait for the same write share it. */
 void release(Held_redo &redo) {
-  std::lock_guard write_guard{redo.write_mutex};
-  {
+  const uint64_t n_needed = [&redo] {
     std::lock_guard guard{redo.mutex};
-    if (redo.held->range.empty()) {
-      return;
-    }
-    std::swap(redo.held, redo.written);
+    return redo.n_held;
+  }();
+  std::lock_guard write_guard{redo.write_mutex};
+  if (redo.n_written >= n_needed) {
+    return;
   }
+  const uint64_t n_held = [&redo] {
+    std::lock_guard guard{redo.mutex};
+    std::swap(redo.held, redo.written);
+    return redo.n_held;
+  }();
   Held &held = *redo.written;
   errno = 0;
   const dberr_t result =
@@ -98,6 +110,7 @@ void release(Held_redo &redo) {
            " again.";
   }
   held.range.clear();
+  redo.n_written = n_held;
 }
 
 }  // namespace
@@ -122,6 +135,7 @@ bool redo_hold_direct(const IORequest &request, const std::string &path,
         held.request = request;
         held.path = path;
         held.file = file;
+        ++redo.n_held;
         return true;
       }
       if (what == Redo_write::WRITE) {
