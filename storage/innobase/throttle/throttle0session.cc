@@ -42,9 +42,11 @@ do page splits and rollbacks. */
 #include "sql/rpl_group_replication.h"
 #include "sql/rpl_rli_pdb.h"
 #include "sql/sql_class.h"
+#include "sql/sql_parse.h"
 #include "sql/table.h"
 #include "srv0conc.h"
 #include "stall/stall0stall.h"
+#include "thr_lock.h"
 #include "throttle/hook.h"
 #include "throttle/policy/throttle0queue.h"
 #include "trx0trx.h"
@@ -222,6 +224,7 @@ bool locks_whole_table(const THD *thd) {
     case SQLCOM_DROP_INDEX:
     case SQLCOM_LOCK_TABLES:
     case SQLCOM_OPTIMIZE:
+    case SQLCOM_REPAIR:
       return true;
     default:
       return false;
@@ -340,10 +343,27 @@ bool has_row_locks_waited_for(const trx_t *trx) {
   return is_waited_for;
 }
 
+/** @return whether a session waits for a table lock of this one: of a table of
+an engine without row locks, such as MyISAM, that a trigger writes to */
+bool has_table_locks_waited_for(const THD *thd) {
+  const MYSQL_LOCK *const locks = thd->lock;
+  return locks != nullptr &&
+         std::any_of(locks->locks, locks->locks + locks->lock_count,
+                     [](const THR_LOCK_DATA *data) {
+                       THR_LOCK *const lock = data->lock;
+                       mysql_mutex_lock(&lock->mutex);
+                       const bool is_waited_for =
+                           lock->read_wait.data != nullptr ||
+                           lock->write_wait.data != nullptr;
+                       mysql_mutex_unlock(&lock->mutex);
+                       return is_waited_for;
+                     });
+}
+
 /** @param[in]  thd     the session of this thread
 @param[in]  locker  its transaction, if that has locked rows; else nullptr
-@return whether another session waits for it: for a row lock, a metadata lock,
-or the use of a table to end (FLUSH TABLES) */
+@return whether another session waits for it: for a row lock, a table lock, a
+metadata lock, or the use of a table to end (FLUSH TABLES) */
 bool is_waited_for(const THD *thd, const trx_t *locker) {
   for (const TABLE *table = thd->open_tables; table != nullptr;
        table = table->next) {
@@ -352,6 +372,7 @@ bool is_waited_for(const THD *thd, const trx_t *locker) {
     }
   }
   return thd->mdl_context.has_locks_waited_for() ||
+         has_table_locks_waited_for(thd) ||
          (locker != nullptr && has_row_locks_waited_for(locker));
 }
 
@@ -604,6 +625,11 @@ void throttle_statement_ended(const THD *thd) {
   }
   const uint64_t id = thd->thread_id();
   switch_session(thd);
+  /* DDL is not delayed. Its redo would leave nothing of the limit to others. */
+  if (sql_command_flags[thd_sql_command(thd)] & CF_AUTO_COMMIT_TRANS) {
+    t_redo.charged = t_redo.generated;
+    return;
+  }
   const uint64_t bytes = take_uncharged();
   Shared_queue &shared = shared_queue();
   mysql_mutex_lock(&shared.mutex);
