@@ -9,12 +9,13 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file tests/server/redo_fault.cc
-Fails writes to the redo log and delays its syncs: a shared object to preload
-into a server.
+Fails or delays writes to the redo log, and delays its syncs: a shared object to
+preload into a server.
 
   REDO_FAULT      a file: while it exists, each write to a redo log file fails
                   with EIO
   REDO_SYNC_MS    how much longer each sync of a redo log file takes; default 0
+  REDO_WRITE_MS   the same of each write
 */
 
 #include <dlfcn.h>
@@ -31,11 +32,16 @@ bool is_redo(int file) {
   return path_of(file).find("/#ib_redo") != std::string::npos;
 }
 
-int sync(const char *name, int file) {
-  const char *delay = getenv("REDO_SYNC_MS");
-  if (delay != nullptr && is_redo(file)) {
-    usleep(1000 * atoi(delay));
+/** Sleep as long as the variable says, if the file is a redo log file. */
+void delay(const char *variable, int file) {
+  const char *ms = getenv(variable);
+  if (ms != nullptr && is_redo(file)) {
+    usleep(1000 * atoi(ms));
   }
+}
+
+int sync(const char *name, int file) {
+  delay("REDO_SYNC_MS", file);
   return reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name))(file);
 }
 
@@ -54,5 +60,6 @@ extern "C" ssize_t pwrite64(int file, const void *buffer, size_t n_bytes,
     errno = EIO;
     return -1;
   }
+  delay("REDO_WRITE_MS", file);
   return real(file, buffer, n_bytes, offset);
 }

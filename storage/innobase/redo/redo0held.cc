@@ -16,6 +16,7 @@ which the page cache gathers otherwise. */
 #include "univ.i"
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -55,20 +56,22 @@ struct Held {
 
 /** Redo is put to one of two ranges, while the other is written. */
 struct Held_redo {
-  /** Of the thread that writes a range. Taken before the other mutex. */
-  std::mutex write_mutex;
-
-  /** Of the range to which redo is put. */
+  /** Of all members; of the range that is written only while nobody writes. */
   std::mutex mutex;
+
+  /** A write has ended. */
+  std::condition_variable written_cond;
 
   Held ranges[2];
   Held *held{&ranges[0]};
   Held *written{&ranges[1]};
 
-  /** Writes that were put to a range. Protected by mutex. */
-  uint64_t n_held{0};
+  /** A thread writes a range. */
+  bool is_writing{false};
 
-  /** How many of these are in their file. Protected by write_mutex. */
+  /** Writes that were put to a range, and how many of these are in their file.
+   */
+  uint64_t n_held{0};
   uint64_t n_written{0};
 };
 
@@ -78,23 +81,8 @@ Held_redo &held_redo() {
   return held;
 }
 
-/** Write what is held now, unless another thread does it meanwhile: sessions
-that wait for the same write share it. */
-void release(Held_redo &redo) {
-  const uint64_t n_needed = [&redo] {
-    std::lock_guard guard{redo.mutex};
-    return redo.n_held;
-  }();
-  std::lock_guard write_guard{redo.write_mutex};
-  if (redo.n_written >= n_needed) {
-    return;
-  }
-  const uint64_t n_held = [&redo] {
-    std::lock_guard guard{redo.mutex};
-    std::swap(redo.held, redo.written);
-    return redo.n_held;
-  }();
-  Held &held = *redo.written;
+/** Write a range. Ends the server if it cannot be written. */
+void write(Held &held) {
   errno = 0;
   const dberr_t result =
       os_file_write(held.request, held.path.c_str(), held.file, held.memory,
@@ -110,7 +98,28 @@ void release(Held_redo &redo) {
            " again.";
   }
   held.range.clear();
-  redo.n_written = n_held;
+}
+
+/** Write what is held now, or wait until another thread has written it: threads
+that wait for the same redo share a write. None waits for more than two. */
+void release(Held_redo &redo) {
+  std::unique_lock lock{redo.mutex};
+  const uint64_t n_needed = redo.n_held;
+  while (redo.n_written < n_needed) {
+    if (redo.is_writing) {
+      redo.written_cond.wait(lock);
+      continue;
+    }
+    redo.is_writing = true;
+    std::swap(redo.held, redo.written);
+    const uint64_t n_held = redo.n_held;
+    lock.unlock();
+    write(*redo.written);
+    lock.lock();
+    redo.n_written = n_held;
+    redo.is_writing = false;
+    redo.written_cond.notify_all();
+  }
 }
 
 }  // namespace
@@ -123,12 +132,11 @@ bool redo_hold_direct(const IORequest &request, const std::string &path,
   const bool is_encrypted = request.is_encrypted();
   Held_redo &redo = held_redo();
   for (;;) {
-    {
-      std::lock_guard guard{redo.mutex};
-      Held &held = *redo.held;
-      const Redo_write what = held.range.decide(file.m_file, is_encrypted,
-                                                offset, n_bytes, can_be_held);
-      if (what == Redo_write::HOLD) {
+    std::unique_lock lock{redo.mutex};
+    Held &held = *redo.held;
+    switch (held.range.decide(file.m_file, is_encrypted, offset, n_bytes,
+                              can_be_held)) {
+      case Redo_write::HOLD:
         memcpy(held.memory +
                    held.range.add(file.m_file, is_encrypted, offset, n_bytes),
                buffer, n_bytes);
@@ -137,16 +145,16 @@ bool redo_hold_direct(const IORequest &request, const std::string &path,
         held.file = file;
         ++redo.n_held;
         return true;
-      }
-      if (what == Redo_write::WRITE) {
+      case Redo_write::RELEASE:
+        lock.unlock();
+        release(redo);
         break;
-      }
+      case Redo_write::WRITE:
+        /* It comes after the write that is under way. */
+        redo.written_cond.wait(lock, [&redo] { return !redo.is_writing; });
+        return false;
     }
-    release(redo);
   }
-  /* Wait for the write that is under way: the next one comes after it. */
-  std::lock_guard write_guard{redo.write_mutex};
-  return false;
 }
 
 void redo_release_direct() { release(held_redo()); }
