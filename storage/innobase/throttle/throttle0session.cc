@@ -42,7 +42,6 @@ do page splits and rollbacks. */
 #include "sql/rpl_group_replication.h"
 #include "sql/rpl_rli_pdb.h"
 #include "sql/sql_class.h"
-#include "sql/sql_parse.h"
 #include "sql/table.h"
 #include "srv0conc.h"
 #include "stall/stall0stall.h"
@@ -120,6 +119,10 @@ struct Thread_redo {
   /** The last session that had its first statement here. That can take the
   place of a session that has ended. */
   uint64_t successor{THROTTLE_NO_ID};
+
+  /** The last table that a statement locked to change it is one of the server's
+  own: what the thread generates is DDL. */
+  bool is_ddl{false};
 
   /** When a delay found last that the client is there: nanoseconds. A statement
   can have many delays that are shorter than CONNECTION_CHECK_NS. */
@@ -205,13 +208,17 @@ void Shared_queue::wake(int64_t now) {
   }
 }
 
-/** @return whether a change of the table may be delayed. The server changes its
-own tables while it holds locks that all sessions need, such as the binary
-log's. Temporary tables are not in the redo log */
-bool is_throttled_table(const dict_table_t *table) {
+/** @return whether it is one of the server's own tables, which it changes while
+it holds locks that all sessions need, such as the binary log's */
+bool is_servers_table(const dict_table_t *table) {
   constexpr char SCHEMA[] = "mysql/";
-  return !table->is_temporary() &&
-         strncmp(table->name.m_name, SCHEMA, sizeof(SCHEMA) - 1) != 0;
+  return strncmp(table->name.m_name, SCHEMA, sizeof(SCHEMA) - 1) == 0;
+}
+
+/** @return whether a change of the table may be delayed. Temporary tables are
+not in the redo log */
+bool is_throttled_table(const dict_table_t *table) {
+  return !table->is_temporary() && !is_servers_table(table);
 }
 
 /** @return whether the statement announces row changes and holds a lock that
@@ -598,6 +605,7 @@ void throttle_statement(const trx_t *trx, const dict_table_t *table) {
   if (!is_limited()) {
     return;
   }
+  t_redo.is_ddl = is_servers_table(table);
   THD *const thd = throttled_session(table);
   if (thd == nullptr) {
     return;
@@ -626,7 +634,7 @@ void throttle_statement_ended(const THD *thd) {
   const uint64_t id = thd->thread_id();
   switch_session(thd);
   /* DDL is not delayed. Its redo would leave nothing of the limit to others. */
-  if (sql_command_flags[thd_sql_command(thd)] & CF_AUTO_COMMIT_TRANS) {
+  if (t_redo.is_ddl) {
     t_redo.charged = t_redo.generated;
     return;
   }
