@@ -536,17 +536,6 @@ TEST(AheadFlush, ProbeIsOnePageOfEachInstanceBeforeTheRound) {
   EXPECT_EQ(policy.decide(set, sample).n_pages, 0u);
 }
 
-TEST(AheadFlush, RoundFollowsProbeThatWroteNothing) {
-  Ahead_flush policy;
-  Flush_sample sample = sample_at(1.0, 90.0);
-  (void)policy.decide(ON, sample);
-  sample.wants_probe = true;
-  for (int i = 0; i < 6; ++i) {
-    sample.now_s += 0.1;
-    EXPECT_EQ(policy.decide(ON, sample).is_probe, i % 2 == 0) << i;
-  }
-}
-
 TEST(AheadFlush, RoundDoesNotWaitIfNoPagesAreToCome) {
   Ahead_flush policy;
   Flush_sample sample = sample_at(1.0, 0.0);

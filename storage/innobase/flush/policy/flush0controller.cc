@@ -53,14 +53,12 @@ Flush_decision Ahead_flush::decide(const Flush_settings &settings,
   if (!decision.is_round) {
     return decision;
   }
-  if (sample.wants_probe && per_s > 0.0 && !m_was_probe) {
-    /* The round itself follows when the probe is written, or had only pages of
-    dropped tables, which are not written. */
-    decision.is_probe = m_was_probe = true;
+  if (sample.wants_probe && per_s > 0.0) {
+    /* The round itself follows when the probe is written. */
+    decision.is_probe = true;
     decision.n_pages = settings.n_instances;
     return decision;
   }
-  m_was_probe = false;
   const double pages = m_page_remainder + per_s * m_accrued_s;
   decision.n_pages = static_cast<uint64_t>(pages) / settings.n_instances *
                      settings.n_instances;

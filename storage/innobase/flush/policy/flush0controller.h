@@ -429,9 +429,6 @@ class Ahead_flush {
   less than one for each instance. */
   double m_accrued_s{0.0};
   double m_page_remainder{0.0};
-
-  /** The last round was a probe. */
-  bool m_was_probe{false};
 };
 
 }  // namespace spw
