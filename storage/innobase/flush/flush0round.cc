@@ -314,6 +314,10 @@ class Flush_rounds {
     no idle flushing, or has its own number. */
     std::optional<uint64_t> idle_pages_before;
 
+    /** The last round was a probe, and had only pages of dropped tables, which
+    are not written. */
+    bool was_empty_probe{false};
+
     /** Flush_settings::is_limited_by_device in the last sample. */
     bool is_limited_by_device{false};
   };
@@ -471,7 +475,8 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
   }
   sample.device_per_s = m_capacity.limit_per_s();
   sample.device_interval_s = m_capacity.interval_s();
-  sample.wants_probe = m_capacity.wants_probe(sample.now_s);
+  sample.wants_probe =
+      m_capacity.wants_probe(sample.now_s) && !m_state.was_empty_probe;
   sample.is_device_measured = m_capacity.pages_per_s() != 0.0;
   const Flush_settings set = settings_at(now);
   m_state.is_limited_by_device = set.is_limited_by_device;
@@ -527,6 +532,9 @@ void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
         1, std::memory_order_relaxed);
     m_total_limited[static_cast<size_t>(decision.limit)].fetch_add(
         1, std::memory_order_relaxed);
+  }
+  if (decision.n_pages != 0) {
+    m_state.was_empty_probe = decision.is_probe && n_list + n_lru == 0;
   }
   count_idle_batch();
   const auto now = steady_clock::now();
