@@ -50,9 +50,9 @@ class Flusher {
       const double accrued_s = std::min(m_now_s - m_last_s, 2.0 * interval_s);
       m_last_s = m_now_s;
       const double limit_per_s = capacity.limit_per_s();
-      const double n_pages = std::floor(
-          std::min(wanted_per_s, is_limited ? limit_per_s : wanted_per_s) *
-          accrued_s);
+      const double per_s =
+          is_limited ? std::min(wanted_per_s, limit_per_s) : wanted_per_s;
+      const double n_pages = std::floor(per_s * accrued_s);
       if (n_pages > 0.0) {
         write(device, n_pages, false, wanted_per_s >= limit_per_s);
       }

@@ -317,9 +317,6 @@ class Flush_rounds {
     /** The last round was a probe, and had only pages of dropped tables, which
     are not written. */
     bool was_empty_probe{false};
-
-    /** Flush_settings::is_limited_by_device in the last sample. */
-    bool is_limited_by_device{false};
   };
 
   /** @return whether the page cleaners flush in rounds */
@@ -388,7 +385,7 @@ class Flush_rounds {
   bool m_was_on{false};
   steady_clock::time_point m_off{};
 
-  /** Flush_settings::is_limited_by_device before it was switched OFF. */
+  /** Flush_settings::is_limited_by_device in the last sample. */
   bool m_is_limited_by_device{false};
 
   /** The last pass was for a flush round. */
@@ -479,7 +476,6 @@ Flush_decision Flush_rounds::decide(steady_clock::time_point now,
       m_capacity.wants_probe(sample.now_s) && !m_state.was_empty_probe;
   sample.is_device_measured = m_capacity.pages_per_s() != 0.0;
   const Flush_settings set = settings_at(now);
-  m_state.is_limited_by_device = set.is_limited_by_device;
   const Flush_decision decision = m_state.controller.decide(set, sample);
   if (decision.is_drained) {
     m_off = {};
@@ -547,7 +543,7 @@ void Flush_rounds::count_batch(const Flush_decision &decision, ulint n_list,
     m_batch.n_pages += n_list + n_lru;
     m_batch.is_probe = decision.is_probe;
     m_batch.demand_exceeds_limit = flush_was_at_device(decision, n_list);
-    m_batch.is_limited = m_state.is_limited_by_device;
+    m_batch.is_limited = m_is_limited_by_device;
   }
   m_batch_begin = now;
 }
@@ -576,13 +572,12 @@ void Flush_rounds::note_switch() {
 Flush_settings Flush_rounds::settings_at(steady_clock::time_point now) {
   note_switch();
   Flush_settings set = settings();
-  if (m_was_on) {
-    m_is_limited_by_device = set.is_limited_by_device;
-  } else if (is_draining()) {
+  if (!m_was_on && is_draining()) {
     set.is_on = true;
     set.is_limited_by_device = m_is_limited_by_device;
     set.drain_s = std::max(0.0, duration<double>(now - m_off).count());
   }
+  m_is_limited_by_device = set.is_limited_by_device;
   return set;
 }
 
@@ -695,16 +690,15 @@ ulint Flush_rounds::idle_page_limit(ulint n_pages) {
   if (!is_writing()) {
     end_batch();
   }
-  const Flush_settings set = settings_at(now);
   const Flush_idle idle = flush_idle(
-      set, n_pages, sample.n_dirty,
+      settings_at(now), n_pages, sample.n_dirty,
       std::exchange(m_state.n_pages_this_second, 0), m_capacity.limit_per_s());
   if (m_batch.n_pages == 0) {
     m_batch = {.begin_s = sample.now_s,
                .end_s = sample.now_s,
                .n_pages = std::min(idle.n_pages, sample.n_dirty),
                .demand_exceeds_limit = idle.is_at_device,
-               .is_limited = set.is_limited_by_device};
+               .is_limited = m_is_limited_by_device};
     m_state.idle_pages_before = flush_work(Flush_cause::IDLE).pages;
   }
   m_gap_cause = Gap_cause::IDLE_FLUSH;
