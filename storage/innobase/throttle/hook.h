@@ -35,7 +35,8 @@ whole tables. The caller holds no latch.
 void throttle_statement(const trx_t *trx, const dict_table_t *table);
 
 /** A statement has ended its use of tables: charge the session for its redo
-without a delay, so that the time until its next statement counts.
+without a delay, so that the time until its next statement counts. Not charged:
+changes of the data dictionary.
 @param[in]  thd  the session */
 void throttle_statement_ended(const THD *thd);
 
