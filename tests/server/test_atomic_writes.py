@@ -977,6 +977,17 @@ class AtomicWrites(Servers):
         files = [path for path in scratch.data.rglob("*") if path.suffix != ".ibt" and "#ib_redo" not in path.name]
         return {path.name for path in files if str(path.stat().st_ino) in inodes}
 
+    def refused(self, scratch):
+        """The error log of a second server on the data directory."""
+        log = scratch.path / "second.log"
+        own = (f"--{name}={scratch.path}/second.{name}" for name in ("socket", "pid-file"))
+        second = subprocess.Popen([*scratch.options(FORK), f"--log-error={log}", *own])
+        self.addCleanup(second.kill)
+        wait_until(lambda: log.exists() and "Unable to lock" in log.read_text())
+        second.kill()
+        second.wait()
+        return log.read_text()
+
     def test_locks(self):
         """InnoDB's files stay locked when our code opens them, too."""
         scratch = self.server(self.mount("xfs-reflink"))
@@ -990,6 +1001,7 @@ class AtomicWrites(Servers):
             scratch.start(FORK, setting, "--log-error-verbosity=3")
             self.check(scratch)
             self.assertEqual(self.locked(scratch), locked)
+            self.assertIn("Unable to lock ./ibdata1", self.refused(scratch))
             scratch.end(signal.SIGKILL)
             first = self.page(scratch.data / "ibdata1", 0)
             self.put_copy(scratch, first)
@@ -1012,6 +1024,45 @@ class AtomicWrites(Servers):
         scratch.start(FORK, *options[1:], "--innodb-flush-method=O_DIRECT_NO_FSYNC", "--innodb-force-recovery=1")
         self.assertFalse((scratch.data / MARKER).exists())
         scratch.end(signal.SIGKILL)
+
+    def test_marker_file_that_cannot_be_read(self):
+        """The server stops, as what it says is not known, and leaves it alone; to rescue data it starts."""
+        scratch = self.server(self.mount("ext4"))
+        marker = scratch.data / MARKER
+        marker.symlink_to(MARKER)
+        with self.assertRaises(AssertionError):
+            scratch.start(FORK)
+        self.assertIn("cannot be read: Too many levels of symbolic links. It says", scratch.log.read_text())
+        for option in ("--innodb-force-recovery=1", "--innodb-read-only"):
+            scratch.start(FORK, option)
+            self.assertEqual(scratch.end(), 0)
+            self.assertTrue(marker.is_symlink())
+        self.assertEqual(scratch.log.read_text().count("of symbolic links. Recovery can use doublewrite copies"), 2)
+        marker.unlink()
+        scratch.start(FORK)
+        self.assertEqual(scratch.end(), 0)
+
+    def test_marker_file_that_cannot_be_removed(self):
+        """A server that does not sync its data files stops if the file has the rule that needs these syncs."""
+        scratch = self.server(self.mount("ext4"))
+        marker = scratch.data / MARKER
+        for text, starts in (("", True), ("copies of before are cleared\n", False)):
+            marker.write_text(text)
+            subprocess.run(["chattr", "+i", marker], check=True)
+            try:
+                scratch.start(FORK, "--innodb-flush-method=O_DIRECT_NO_FSYNC")
+                self.assertTrue(starts)
+                self.assertEqual(scratch.end(), 0)
+            except AssertionError:
+                self.assertFalse(starts)
+                self.assertIn("could not be removed from the data directory: Operation not permitted",
+                              scratch.log.read_text())  # fmt: skip
+                self.assertIn("would ignore copies that it needs. The server stops", scratch.log.read_text())
+            finally:
+                subprocess.run(["chattr", "-i", marker], check=True)
+        scratch.start(FORK, "--innodb-flush-method=O_DIRECT_NO_FSYNC")
+        self.assertFalse(marker.exists())
+        self.assertEqual(scratch.end(), 0)
 
     def test_pages_without_redo(self):
         """A power cut after a statement that builds an index has returned loses nothing of it, with any setting."""

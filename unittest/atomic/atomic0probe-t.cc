@@ -245,11 +245,25 @@ TEST_F(AtomicProbe, TrustedDrivers) {
     GTEST_SKIP() << "needs ext4 or XFS";
   }
   for (const std::string name :
-       {"pci0000:00/nvme/nvme0/nvme0n1", "pci0000:00/ata1/host0/block/sda",
-        "virtual/block/md0"}) {
+       {"pci0000:00/nvme/nvme0/nvme0n1", "pci0000:00/ata1/host0/block/sda"}) {
     named(m_device, name);
     queue(m_device, "logical_block_size", "16384");
     EXPECT_TRUE(detect().sector_is_trusted) << name;
+  }
+  named(m_device, "virtual/block/md0");
+  queue(m_device, "logical_block_size", "16384");
+  EXPECT_FALSE(detect().sector_is_trusted);
+  const fs::path level = m_folder / "sys/dev/block" / m_device / "md/level";
+  fs::create_directories(level.parent_path());
+  for (const auto &[text, is_trusted] : {std::pair{"linear", true},
+                                         {"raid0", true},
+                                         {"raid1", true},
+                                         {"raid10", true},
+                                         {"raid4", false},
+                                         {"raid5", false},
+                                         {"raid6", false}}) {
+    std::ofstream(level) << text << "\n";
+    EXPECT_EQ(detect().sector_is_trusted, is_trusted) << text;
   }
   named(m_device, "virtual/block/dm-0");
   queue(m_device, "logical_block_size", "16384");
@@ -359,23 +373,23 @@ TEST_F(AtomicProbe, WithoutMountIdDeviceIsCachedWhileAFileIsOpen) {
   const auto bytes = [&](bool stays_open = false) {
     return probe.detect(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
-  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   EXPECT_EQ(bytes(true), 65536u);
   EXPECT_EQ(bytes(true), 65536u);
   /* The cached data stays valid, although sysfs changes. */
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   probe.closes(file);
-  EXPECT_TRUE(probe.is_fresh(m_path.c_str()));
+  EXPECT_TRUE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   EXPECT_EQ(bytes(), 65536u);
   probe.closes(file);
-  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   EXPECT_EQ(bytes(), 0u);
   /* closes() for an open that was not counted drops nothing. */
   probe.closes(file);
-  EXPECT_TRUE(probe.is_fresh(m_path.c_str()));
+  EXPECT_TRUE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   EXPECT_EQ(bytes(true), 0u);
   probe.closes(file);
-  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   close(file);
 }
 
@@ -396,20 +410,22 @@ TEST_F(AtomicProbe, DeviceIsKnownForItsMount) {
   const auto bytes = [&](bool stays_open) {
     return probe.detect(file, m_path, PAGE_BYTES, stays_open).device_max_bytes;
   };
-  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   EXPECT_EQ(bytes(true), 65536u);
-  EXPECT_TRUE(probe.is_fresh(m_path.c_str()));
+  EXPECT_TRUE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
+  /* A page of another size may need a test write. */
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str(), 2 * PAGE_BYTES));
   queue(m_device, "atomic_write_unit_max_bytes", "0");
   probe.closes(file);
   /* EXAMINATION_TTL */
   std::this_thread::sleep_for(std::chrono::seconds{1});
-  EXPECT_FALSE(probe.is_fresh(m_path.c_str()));
+  EXPECT_FALSE(probe.is_fresh(m_path.c_str(), PAGE_BYTES));
   EXPECT_EQ(bytes(true), 65536u);
   probe.closes(file);
   EXPECT_EQ(bytes(false), 0u);
   EXPECT_EQ(bytes(true), 0u);
   /* Another mount. */
-  EXPECT_FALSE(probe.is_fresh("/proc/version"));
+  EXPECT_FALSE(probe.is_fresh("/proc/version", PAGE_BYTES));
   close(file);
 }
 

@@ -388,19 +388,17 @@ dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {
     return DB_SUCCESS;
   }
   const auto page_bytes = static_cast<uint32_t>(page_size_t(flags).physical());
-  if (setting() == Atomic_writes::AUTO) {
-    /* Examine the device now, while no mutex of the files is held;
-    atomic_file_opened() decides. */
-    if (!s_probe.is_fresh(path)) {
-      if (const int file = open(path, O_RDWR | O_CLOEXEC); file >= 0) {
-        static_cast<void>(s_probe.detect(file, path, page_bytes));
-        close(file);
-      }
-    }
+  if (setting() == Atomic_writes::AUTO && s_probe.is_fresh(path, page_bytes)) {
     return DB_SUCCESS;
   }
-
-  int file = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+  /* Examine the device, and write the marker file, now, while no mutex of the
+  files is held. With AUTO atomic_file_opened() decides. */
+  const int direct =
+      srv_unix_file_flush_method == SRV_UNIX_O_DIRECT ||
+              srv_unix_file_flush_method == SRV_UNIX_O_DIRECT_NO_FSYNC
+          ? O_DIRECT
+          : 0;
+  int file = open(path, O_RDWR | direct | O_CLOEXEC);
   if (file < 0 && errno == EINVAL) {
     /* Without direct I/O in the file system InnoDB uses the page cache, too. */
     file = open(path, O_RDWR | O_CLOEXEC);

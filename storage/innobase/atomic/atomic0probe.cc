@@ -48,6 +48,10 @@ below do: LVM, multipath and dm-crypt. */
 constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
                                       "CRYPT-LUKS2-", "CRYPT-PLAIN-"};
 
+/** md/level of software RAID that writes a sector atomically if the devices
+below do. */
+constexpr const char *MD_TRUSTED[] = {"linear", "raid0", "raid1", "raid10"};
+
 /** SCSI drivers of local controllers, as scsi_host/hostN/proc_name has them.
 Others reach disks over USB, FireWire or a network (iSCSI, Fibre Channel, SRP),
 or belong to a hypervisor: what answers can be a file with a page cache. */
@@ -126,36 +130,44 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
   }
   found.is_direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0 && !has_no_direct_io;
 
+  const bool needs_rwf = units_hold_page(found, page_bytes);
   std::unique_lock lock{m_mutex};
   const Device *cached_device = cached(*mount, stays_open);
   const bool is_examined = cached_device != nullptr;
-  Device_capabilities device =
-      is_examined ? cached_device->capabilities : Device_capabilities{};
-  const bool is_tried =
-      is_examined && cached_device->rwf_page_bytes.count(page_bytes) != 0;
+  Device_capabilities device{};
+  Trial trial;
+  if (is_examined) {
+    device = cached_device->capabilities;
+    if (const auto made = cached_device->trials.find(page_bytes);
+        made != cached_device->trials.end()) {
+      trial = made->second;
+    }
+  }
   lock.unlock();
 
   if (!is_examined) {
     device = examine(mount->device);
   }
-  if (units_hold_page(found, page_bytes)) {
-    found.rwf_error = is_tried ? 0 : try_rwf(path, page_bytes);
+  const auto now = std::chrono::steady_clock::now();
+  if (needs_rwf && (!trial.was_made ||
+                    (trial.error != 0 &&
+                     !(stays_open && now < trial.made_at + EXAMINATION_TTL)))) {
+    trial = {true, try_rwf(path, page_bytes), now};
   }
+  found.rwf_error = needs_rwf ? trial.error : 0;
 
   lock.lock();
   const auto [place, is_new] = m_devices.try_emplace(*mount);
   Device &entry = place->second;
   if (!is_examined || is_new) {
     entry.capabilities = device;
-    entry.rwf_page_bytes.clear();
+    entry.trials.clear();
   }
   if (!is_examined) {
-    entry.examined_at = std::chrono::steady_clock::now();
+    entry.examined_at = now;
   }
   entry.n_open_files += stays_open ? 1 : 0;
-  if (units_hold_page(found, page_bytes) && found.rwf_error == 0) {
-    entry.rwf_page_bytes.insert(page_bytes);
-  }
+  entry.trials[page_bytes] = trial;
   lock.unlock();
 
   found.error = device.error;
@@ -200,10 +212,18 @@ Storage_probe::Device *Storage_probe::cached(const Mount &mount,
              : nullptr;
 }
 
-bool Storage_probe::is_fresh(const char *path) {
+bool Storage_probe::is_fresh(const char *path, uint32_t page_bytes) {
   const std::optional<Mount> mount = mount_of(AT_FDCWD, path);
+  if (!mount) {
+    return true;
+  }
   const std::lock_guard lock{m_mutex};
-  return !mount || cached(*mount, false) != nullptr;
+  const Device *const device = cached(*mount, false);
+  if (device == nullptr) {
+    return false;
+  }
+  const auto trial = device->trials.find(page_bytes);
+  return trial != device->trials.end() && trial->second.error == 0;
 }
 
 void Storage_probe::closes(int file) {
@@ -301,7 +321,12 @@ bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
     return read_text(path / "loop/dio", error).value_or("").starts_with("1");
   }
   if (name.starts_with("md")) {
-    return true;
+    /* With parity (RAID 4, 5 and 6) a power cut can leave the parity of another
+    state than the data. A device that fails then takes more than the sector. */
+    const std::string level = read_text(path / "md/level", error).value_or("");
+    return std::ranges::any_of(MD_TRUSTED, [&level](const char *kind) {
+      return level == std::string(kind) + "\n";
+    });
   }
   if (name.starts_with("dm-")) {
     /* dm-integrity is not trusted: it can write a sector and its checksum

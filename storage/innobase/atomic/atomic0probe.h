@@ -23,7 +23,6 @@ Detection of the atomic write methods that a file's storage supports. */
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -86,7 +85,8 @@ class Storage_probe {
   /** Detect what a file's storage supports, and switch on directFS's atomic
   writes for the file. If the kernel reports RWF_ATOMIC for a page, a page is
   written to a Scratch_file in its folder. After the first success this is not
-  repeated for the device and page size.
+  repeated for the device and page size; nor, within EXAMINATION_TTL, for a file
+  that stays open.
   @param[in]  file        the file, open as InnoDB will write it
   @param[in]  path        its path
   @param[in]  page_bytes  its page size, a power of 2
@@ -98,10 +98,13 @@ class Storage_probe {
                                             uint32_t page_bytes,
                                             bool stays_open = false);
 
-  /** @param[in]  path  the path of a file
-  @return whether one of its device's files is open, or the device was examined
-  within EXAMINATION_TTL; true also if there is no such file */
-  [[nodiscard]] bool is_fresh(const char *path);
+  /** @param[in]  path        the path of a file
+  @param[in]  page_bytes  its page size
+  @return whether detect() has nothing to examine and to write for the file: one
+  of its device's files is open, or the device was examined within
+  EXAMINATION_TTL, and the last test write of a page of this size, if one was
+  needed, succeeded; true also if there is no such file */
+  [[nodiscard]] bool is_fresh(const char *path, uint32_t page_bytes);
 
   /** A file that stayed open is about to be closed. Without a mount ID the data
   of a device is dropped with its last file: the file system may be a different
@@ -120,13 +123,25 @@ class Storage_probe {
     bool is_trusted;
   };
 
+  /** A test write. */
+  struct Trial {
+    /** Whether there was one: the kernel reported RWF_ATOMIC for the page. */
+    bool was_made{false};
+
+    /** See Storage_capabilities::rwf_error. */
+    int error{0};
+
+    std::chrono::steady_clock::time_point made_at;
+  };
+
   struct Device {
     Device_capabilities capabilities;
 
     std::chrono::steady_clock::time_point examined_at;
 
-    /** Page sizes for which try_rwf() has succeeded. */
-    std::set<uint32_t> rwf_page_bytes;
+    /** The page sizes for which detect() was called, each with the last result
+    of try_rwf(). */
+    std::map<uint32_t, Trial> trials;
 
     size_t n_open_files;
   };
@@ -192,7 +207,8 @@ class Storage_probe {
   @param[in]  mount       a mount
   @param[in]  stays_open  see detect()
   @return the cached data of its device if it was examined without an error, and
-  is_fresh(), or is of the same mount and the file stays open; else nullptr */
+  one of its files is open, or that was within EXAMINATION_TTL, or the mount is
+  the same and the file stays open; else nullptr */
   [[nodiscard]] Device *cached(const Mount &mount, bool stays_open);
 
   const std::string m_sysfs;

@@ -28,7 +28,7 @@ Block devices and the devices below them, as sysfs has them. */
 
 namespace spw {
 
-/** @param[in]      path   a file of sysfs or proc
+/** @param[in]      path   a small file, as those of sysfs and proc
 @param[in,out]  error  set to errno if it is 0 and the read fails for another
                        reason than that the file does not exist
 @return the content of the file; none if it does not exist or cannot be read */

@@ -36,13 +36,14 @@ server could then start (fcntl(2)). */
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/base0sysfs.h"
 #include "buf0dblwr.h"
 #include "dblwr/dblwr0file.h"
 #include "dblwr/hook.h"
@@ -67,10 +68,16 @@ constexpr const char *CLEARED = "copies of before are cleared";
 constexpr const char *CLEARED_LINE = "copies of before are cleared\n";
 
 /** Folder of the doublewrite files, also with innodb_doublewrite = OFF. This
-and the next two variables are set before InnoDB starts. */
+and the next four variables are set before InnoDB starts. */
 std::string s_folder{"."};
 
 bool s_marker_existed = false;
+
+/** The marker file had the line UNUSABLE_PAGE. */
+bool s_has_unusable_page = false;
+
+/** The marker file exists and could not be read: it stays. */
+bool s_marker_is_unknown = false;
 
 /** The marker file had the line CLEARED; see dblwr_only_newest_is_usable(). */
 bool s_copies_were_cleared = false;
@@ -303,20 +310,47 @@ void remove_unused_files() {
   }
 }
 
-/** @param[in]  line  a line
-@return whether the marker file contains the line */
-bool marker_has(const std::string &line) {
-  std::ifstream file{MARKER_FILE};
-  for (std::string found; std::getline(file, found);) {
-    if (found == line) {
-      return true;
+/** Read the marker file. A start without what it says could use copies that are
+older than their pages, or accept an unusable page: if it cannot be read, the
+server stops, unless it is to rescue data. A folder in its place says nothing,
+and keeps the server from writing pages without copies. */
+void read_marker() {
+  int error = 0;
+  const auto text = read_text(MARKER_FILE, &error);
+  s_marker_existed = text || error != 0;
+  if (error != 0 && error != EISDIR) {
+    s_marker_is_unknown = true;
+    const std::string what =
+        std::string("The marker file '") + MARKER_FILE +
+        "' in the data directory cannot be read: " + strerror(error);
+    if (srv_force_recovery != 0 || srv_read_only_mode) {
+      ib::warn() << what << ". Recovery can use doublewrite copies that are"
+                 << " older than their pages.";
+    } else {
+      ib::fatal(UT_LOCATION_HERE)
+          << what
+          << ". It says which doublewrite copies recovery can use, and whether "
+             "a"
+             " page is unusable. The server stops, and nothing was changed. "
+             "Give"
+             " the server's user access to the file, or remove another cause,"
+             " and start the server again. With innodb_force_recovery it starts"
+             " without the file, to dump data.";
     }
   }
-  return false;
+  std::istringstream lines{text.value_or("")};
+  for (std::string line; std::getline(lines, line);) {
+    s_has_unusable_page |= line == UNUSABLE_PAGE;
+    s_copies_were_cleared |= line == CLEARED;
+  }
 }
 
-/** Remove the marker file, because the copies are cleared or do not need it. */
-void remove_marker() {
+/** Remove the marker file, because the copies are cleared or do not need it.
+@return 0 if it is durably removed; else errno, and there is a warning */
+int remove_marker() {
+  if (s_marker_is_unknown) {
+    return 0;
+  }
   std::error_code failure;
   std::filesystem::remove(MARKER_FILE, failure);
   const int error = failure ? failure.value() : sync_folder(".");
@@ -325,6 +359,7 @@ void remove_marker() {
                << "' could not be removed from the data directory: "
                << strerror(error) << ". Remove the file.";
   }
+  return error;
 }
 
 /** Sync all data files that recovery has opened. The server before could have
@@ -358,14 +393,20 @@ void dblwr_start(const char *folder) {
     const bool is_path = *folder == '#' || *folder == '.' || *folder == '/';
     s_folder = is_path ? folder : std::string("#") + folder;
   }
-  std::error_code failure;
-  s_marker_existed = std::filesystem::exists(MARKER_FILE, failure) || failure;
-  s_copies_were_cleared = marker_has(CLEARED);
+  read_marker();
 }
 
 void dblwr_without_sync() {
-  if (s_marker_existed && !srv_read_only_mode && !dblwr_has_unusable_page()) {
-    remove_marker();
+  if (s_marker_existed && !srv_read_only_mode && !s_has_unusable_page &&
+      remove_marker() != 0 && s_copies_were_cleared &&
+      srv_force_recovery == 0) {
+    ib::fatal(UT_LOCATION_HERE)
+        << "The marker file says that each doublewrite copy from before a"
+           " checkpoint is too old. That is not so for the copies of a server"
+           " with this innodb_flush_method, and after its crash a later start"
+           " would ignore copies that it needs. The server stops, and nothing"
+           " was changed. Remove the cause that is named above, or set"
+           " innodb_flush_method = O_DIRECT.";
   }
   s_marker_existed = s_copies_were_cleared = false;
 }
@@ -405,7 +446,7 @@ void dblwr_record_unusable_page() {
   }
 }
 
-bool dblwr_has_unusable_page() { return marker_has(UNUSABLE_PAGE); }
+bool dblwr_has_unusable_page() { return s_has_unusable_page; }
 
 bool dblwr_needs_fsync() { return doublewrite_fsync; }
 
@@ -486,7 +527,7 @@ void dblwr_recovered() {
   s_has_cleared_copies.store(true);
   if (!s_marker_is_durable.load()) {
     if (s_marker_existed) {
-      remove_marker();
+      (void)remove_marker();
     }
   } else if (const int error = append_to_marker(CLEARED_LINE); error != 0) {
     /* Without the line CLEARED recovery uses all copies, as in stock MySQL. */
@@ -504,7 +545,7 @@ void dblwr_shutdown() {
   std::error_code failure;
   if (has_flushed_all && std::filesystem::exists(MARKER_FILE, failure) &&
       clear_copies()) {
-    remove_marker();
+    (void)remove_marker();
   }
 }
 

@@ -29,7 +29,9 @@ before the checkpoint passes them */
 /** @return syncs_data_files() for this server's innodb_flush_method */
 [[nodiscard]] bool data_files_are_synced();
 
-/** Called once, before InnoDB starts.
+/** Read the marker file. The server stops if that fails, unless
+innodb_force_recovery is set or it is read-only. Called once, before InnoDB
+starts.
 @param[in]  folder  innodb_doublewrite_dir, the folder of the doublewrite files;
                     can be nullptr. InnoDB puts a # before a name that is not a
                     path. */
@@ -37,7 +39,8 @@ void dblwr_start(const char *folder);
 
 /** Called after dblwr_start(), if InnoDB does not sync data files with this
 innodb_flush_method. Removes the marker file, because its rule does not hold for
-the pages that this server writes; not if it records an unusable page. */
+the pages that this server writes; not if it records an unusable page. The
+server stops if a marker file with that rule cannot be removed. */
 void dblwr_without_sync();
 
 /** Create the marker file if it does not exist. Called before pages are written
@@ -55,7 +58,8 @@ this server syncs data files, too */
 that no later start accepts the page. */
 void dblwr_record_unusable_page();
 
-/** @return whether the marker file records an unusable page */
+/** @return whether the marker file recorded an unusable page when this server
+started */
 [[nodiscard]] bool dblwr_has_unusable_page();
 
 }  // namespace spw
