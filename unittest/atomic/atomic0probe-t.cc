@@ -280,7 +280,8 @@ TEST_F(AtomicProbe, TrustedDrivers) {
     EXPECT_EQ(detect().sector_is_trusted, is_trusted) << text;
   }
   std::ofstream(uuid) << "LVM-Rb3c\n";
-  for (const auto &[text, is_trusted] : {std::pair{"vg-data_rimage_0", true},
+  for (const auto &[text, is_trusted] : {std::pair{"vg-data", true},
+                                         {"vg-data_rimage_0", false},
                                          {"vg-data_rimage_0_iorig", false},
                                          {"vg-data_rimage_0_imeta", false}}) {
     std::ofstream(uuid.parent_path() / "name") << text << "\n";

@@ -322,8 +322,7 @@ bool is_rwf(const iocb *control) {
 
 }  // namespace
 
-void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
-  dblwr_start(doublewrite_folder);
+bool atomic_start(ulong *flush_method, const char *doublewrite_folder) {
   if (srv_read_only_mode &&
       use_atomic_writes != static_cast<ulong>(Atomic_writes::OFF)) {
     log_note(
@@ -378,9 +377,7 @@ void atomic_start(ulong *flush_method, const char *doublewrite_folder) {
   if (use_fallocate) {
     tbsp_extend_and_initialize = false;
   }
-  if (!syncs_data_files(*flush_method)) {
-    dblwr_without_sync();
-  }
+  return dblwr_start(doublewrite_folder, syncs_data_files(*flush_method));
 }
 
 dberr_t atomic_may_use(const char *path, space_id_t space_id, uint32_t flags) {

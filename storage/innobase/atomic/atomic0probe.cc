@@ -48,6 +48,10 @@ below do: LVM, multipath and dm-crypt. */
 constexpr const char *DM_TRUSTED[] = {"LVM-", "mpath-", "CRYPT-LUKS1-",
                                       "CRYPT-LUKS2-", "CRYPT-PLAIN-"};
 
+/** Parts of names below LVM that show dm-integrity (lvcreate --raidintegrity)
+and RAID, of which sysfs does not say whether it has parity. */
+constexpr const char *DM_NOT_TRUSTED[] = {"_iorig", "_imeta", "_rimage_"};
+
 /** md/level of software RAID that writes a sector atomically if the devices
 below do. */
 constexpr const char *MD_TRUSTED[] = {"linear", "raid0", "raid1", "raid10"};
@@ -148,11 +152,17 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
   if (!is_examined) {
     device = examine(mount->device);
   }
+  const bool is_recent = stays_open && std::chrono::steady_clock::now() <
+                                           trial.made_at + EXAMINATION_TTL;
+  const bool tries =
+      needs_rwf && (!trial.was_made || (trial.error != 0 && !is_recent));
+  if (tries) {
+    trial.was_made = true;
+    trial.error = try_rwf(path, page_bytes);
+  }
   const auto now = std::chrono::steady_clock::now();
-  if (needs_rwf && (!trial.was_made ||
-                    (trial.error != 0 &&
-                     !(stays_open && now < trial.made_at + EXAMINATION_TTL)))) {
-    trial = {true, try_rwf(path, page_bytes), now};
+  if (tries) {
+    trial.made_at = now;
   }
   found.rwf_error = needs_rwf ? trial.error : 0;
 
@@ -167,7 +177,11 @@ Storage_capabilities Storage_probe::detect(int file, const std::string &path,
     entry.examined_at = now;
   }
   entry.n_open_files += stays_open ? 1 : 0;
-  entry.trials[page_bytes] = trial;
+  Trial &known = entry.trials[page_bytes];
+  /* Another thread's success stays. */
+  if (tries && (!known.was_made || known.error != 0)) {
+    known = trial;
+  }
   lock.unlock();
 
   found.error = device.error;
@@ -330,13 +344,12 @@ bool Storage_probe::driver_is_trusted(const std::filesystem::path &path,
   }
   if (name.starts_with("dm-")) {
     /* dm-integrity is not trusted: it can write a sector and its checksum
-    apart, and a power cut then leaves a sector that cannot be read. Below LVM
-    (lvcreate
-    --raidintegrity) these names show it. */
+    apart, and a power cut then leaves a sector that cannot be read. */
     const std::string device = read_text(path / "dm/name", error).value_or("");
-    if (device.find("_iorig") != std::string::npos ||
-        device.find("_imeta") != std::string::npos) {
-      return false;
+    for (const char *part : DM_NOT_TRUSTED) {
+      if (device.find(part) != std::string::npos) {
+        return false;
+      }
     }
     const std::string uuid = read_text(path / "dm/uuid", error).value_or("");
     return std::ranges::any_of(DM_TRUSTED, [&uuid](const char *kind) {

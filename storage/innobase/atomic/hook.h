@@ -32,8 +32,10 @@ namespace spw {
 /** Apply the settings that innodb_use_atomic_writes = ON implies. Called once,
 after InnoDB's variables are read, by the thread that starts InnoDB.
 @param[in,out]  flush_method        innodb_flush_method, enum srv_unix_flush_t
-@param[in]      doublewrite_folder  innodb_doublewrite_dir; can be nullptr */
-void atomic_start(ulong *flush_method, const char *doublewrite_folder);
+@param[in]      doublewrite_folder  innodb_doublewrite_dir; can be nullptr
+@return false if the server must not start, because the marker file of the
+doublewrite copies cannot be read; the error log says why */
+[[nodiscard]] bool atomic_start(ulong *flush_method, const char *doublewrite_folder);
 
 /** Check a data file that InnoDB is about to create or open as a tablespace.
 @param[in]  path      the file

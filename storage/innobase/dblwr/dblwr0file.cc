@@ -68,7 +68,7 @@ constexpr const char *CLEARED = "copies of before are cleared";
 constexpr const char *CLEARED_LINE = "copies of before are cleared\n";
 
 /** Folder of the doublewrite files, also with innodb_doublewrite = OFF. This
-and the next four variables are set before InnoDB starts. */
+and the next six variables are set before InnoDB starts. */
 std::string s_folder{"."};
 
 bool s_marker_existed = false;
@@ -78,6 +78,11 @@ bool s_has_unusable_page = false;
 
 /** The marker file exists and could not be read: it stays. */
 bool s_marker_is_unknown = false;
+
+/** The marker file has to be removed, because this server does not sync its
+data files; and it had the line CLEARED. */
+bool s_marker_is_wrong = false;
+bool s_rule_is_wrong = false;
 
 /** The marker file had the line CLEARED; see dblwr_only_newest_is_usable(). */
 bool s_copies_were_cleared = false;
@@ -310,39 +315,27 @@ void remove_unused_files() {
   }
 }
 
-/** Read the marker file. A start without what it says could use copies that are
-older than their pages, or accept an unusable page: if it cannot be read, the
-server stops, unless it is to rescue data. A folder in its place says nothing,
-and keeps the server from writing pages without copies. */
-void read_marker() {
+/** Read the marker file. A folder in its place says nothing.
+@return false if it exists and cannot be read; the error log says why */
+bool read_marker() {
   int error = 0;
   const auto text = read_text(MARKER_FILE, &error);
   s_marker_existed = text || error != 0;
   if (error != 0 && error != EISDIR) {
     s_marker_is_unknown = true;
-    const std::string what =
-        std::string("The marker file '") + MARKER_FILE +
-        "' in the data directory cannot be read: " + strerror(error);
-    if (srv_force_recovery != 0 || srv_read_only_mode) {
-      ib::warn() << what << ". Recovery can use doublewrite copies that are"
-                 << " older than their pages.";
-    } else {
-      ib::fatal(UT_LOCATION_HERE)
-          << what
-          << ". It says which doublewrite copies recovery can use, and whether "
-             "a"
-             " page is unusable. The server stops, and nothing was changed. "
-             "Give"
-             " the server's user access to the file, or remove another cause,"
-             " and start the server again. With innodb_force_recovery it starts"
-             " without the file, to dump data.";
-    }
+    ib::error() << "The marker file '" << MARKER_FILE
+                << "' in the data directory cannot be read: " << strerror(error)
+                << ". It says which doublewrite copies recovery can use, and"
+                   " whether a page is unusable. Give the server's user access"
+                   " to the file, or remove another cause.";
+    return false;
   }
   std::istringstream lines{text.value_or("")};
   for (std::string line; std::getline(lines, line);) {
     s_has_unusable_page |= line == UNUSABLE_PAGE;
     s_copies_were_cleared |= line == CLEARED;
   }
+  return true;
 }
 
 /** Remove the marker file, because the copies are cleared or do not need it.
@@ -388,27 +381,44 @@ void sync_data_files() {
 
 }  // namespace
 
-void dblwr_start(const char *folder) {
+bool dblwr_start(const char *folder, bool is_synced) {
   if (folder != nullptr && *folder != '\0') {
     const bool is_path = *folder == '#' || *folder == '.' || *folder == '/';
     s_folder = is_path ? folder : std::string("#") + folder;
   }
-  read_marker();
+  if (!read_marker() && !srv_read_only_mode) {
+    if (srv_force_recovery == 0) {
+      ib::error()
+          << "The server does not start, and nothing was changed. With"
+             " innodb_force_recovery it starts without the file, to dump"
+             " data.";
+      return false;
+    }
+    if (!is_synced) {
+      ib::error() << "The server does not start, and nothing was changed: with"
+                     " this innodb_flush_method the file would have to be"
+                     " removed. Set innodb_flush_method = O_DIRECT.";
+      return false;
+    }
+  }
+  if (!is_synced) {
+    s_marker_is_wrong =
+        s_marker_existed && !srv_read_only_mode && !s_has_unusable_page;
+    s_rule_is_wrong = s_marker_is_wrong && s_copies_were_cleared;
+    s_marker_existed = s_copies_were_cleared = false;
+  }
+  return true;
 }
 
-void dblwr_without_sync() {
-  if (s_marker_existed && !srv_read_only_mode && !s_has_unusable_page &&
-      remove_marker() != 0 && s_copies_were_cleared &&
-      srv_force_recovery == 0) {
+void dblwr_remove_wrong_marker() {
+  if (s_marker_is_wrong && remove_marker() != 0 && s_rule_is_wrong) {
     ib::fatal(UT_LOCATION_HERE)
         << "The marker file says that each doublewrite copy from before a"
            " checkpoint is too old. That is not so for the copies of a server"
            " with this innodb_flush_method, and after its crash a later start"
-           " would ignore copies that it needs. The server stops, and nothing"
-           " was changed. Remove the cause that is named above, or set"
-           " innodb_flush_method = O_DIRECT.";
+           " would ignore copies that it needs. The server stops. Remove the"
+           " cause that is named above, or set innodb_flush_method = O_DIRECT.";
   }
-  s_marker_existed = s_copies_were_cleared = false;
 }
 
 bool syncs_data_files(unsigned long flush_method) {

@@ -29,19 +29,24 @@ before the checkpoint passes them */
 /** @return syncs_data_files() for this server's innodb_flush_method */
 [[nodiscard]] bool data_files_are_synced();
 
-/** Read the marker file. The server stops if that fails, unless
-innodb_force_recovery is set or it is read-only. Called once, before InnoDB
-starts.
-@param[in]  folder  innodb_doublewrite_dir, the folder of the doublewrite files;
-                    can be nullptr. InnoDB puts a # before a name that is not a
-                    path. */
-void dblwr_start(const char *folder);
+/** Read the marker file. Called once, before InnoDB starts. A start without
+what it says could use copies that are older than their pages, or accept an
+unusable page.
+@param[in]  folder     innodb_doublewrite_dir, the folder of the doublewrite
+                       files; can be nullptr. InnoDB puts a # before a name that
+                       is not a path
+@param[in]  is_synced  syncs_data_files() for this server's innodb_flush_method
+@return false if the marker file cannot be read and the server must not start;
+it can with innodb_force_recovery if the files are synced, and read-only. The
+error log says why */
+[[nodiscard]] bool dblwr_start(const char *folder, bool is_synced);
 
-/** Called after dblwr_start(), if InnoDB does not sync data files with this
-innodb_flush_method. Removes the marker file, because its rule does not hold for
-the pages that this server writes; not if it records an unusable page. The
-server stops if a marker file with that rule cannot be removed. */
-void dblwr_without_sync();
+/** Remove the marker file if this server does not sync its data files, because
+the file's rule does not hold for the pages that the server writes; not if it
+records an unusable page. The server stops if a marker file with that rule
+cannot be removed. Called when the system tablespace is open and locked, before
+a page is written. */
+void dblwr_remove_wrong_marker();
 
 /** Create the marker file if it does not exist. Called before pages are written
 without doublewrite copies.

@@ -337,6 +337,7 @@ bool dblwr_trx_sys_page_can_be_read() {
   if (is_foreign || dblwr_has_unusable_page()) {
     stop_for_unusable_page();
   }
+  dblwr_remove_wrong_marker();
   const page_id_t page_id{TRX_SYS_SPACE, TRX_SYS_PAGE_NO};
   s_v1_init_is_due =
       recv_sys->dblwr->find(page_id) != nullptr && is_corrupt(page_id);

@@ -52,7 +52,10 @@ using std::chrono::steady_clock;
 
 /** Protects the thread's existence and its control variables. */
 std::mutex s_mutex;
-std::condition_variable s_control_changed;
+
+/** Never destroyed: that would wait for the thread if the server ends without
+extend_ahead_stop(), as it does if it cannot write its pid file. */
+auto &s_control_changed = *new std::condition_variable;
 IB_thread s_thread;
 bool s_may_run = false;
 bool s_is_running = false;
