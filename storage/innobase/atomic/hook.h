@@ -35,7 +35,8 @@ after InnoDB's variables are read, by the thread that starts InnoDB.
 @param[in]      doublewrite_folder  innodb_doublewrite_dir; can be nullptr
 @return false if the server must not start, because the marker file of the
 doublewrite copies cannot be read; the error log says why */
-[[nodiscard]] bool atomic_start(ulong *flush_method, const char *doublewrite_folder);
+[[nodiscard]] bool atomic_start(ulong *flush_method,
+                                const char *doublewrite_folder);
 
 /** Check a data file that InnoDB is about to create or open as a tablespace.
 @param[in]  path      the file
