@@ -17,6 +17,7 @@ set(spw_innobase_sources
   "${spw_innobase}/flush/flush0cause.cc"
   "${spw_innobase}/flush/flush0disk.cc"
   "${spw_innobase}/flush/flush0round.cc"
+  "${spw_innobase}/flush/flush0sync.cc"
   "${spw_innobase}/flush/policy/flush0controller.cc"
   "${spw_innobase}/redo/redo0ahead.cc"
   "${spw_innobase}/redo/redo0direct.cc"

@@ -42,9 +42,10 @@ def to_preload(source, folder):
 
 def observed(library, folder, name):
     """Variables for a server with the preloaded library of sync_hold.cc, which says what they do: it observes the file
-    whose path ends with name. folder takes syncs, the log, and the files hold and kill."""
+    whose path ends with name. folder takes syncs, the log, and the files hold, kill and fail."""
     return {"LD_PRELOAD": str(library), "SYNC_FILE": name, "SYNC_LOG": str(folder / "syncs"),
-            "SYNC_HOLD": str(folder / "hold"), "SYNC_KILL": str(folder / "kill")}  # fmt: skip
+            "SYNC_HOLD": str(folder / "hold"), "SYNC_KILL": str(folder / "kill"),
+            "SYNC_FAIL": str(folder / "fail")}  # fmt: skip
 
 
 def wait_until(condition, what="waited too long", seconds=WAIT_SECONDS):

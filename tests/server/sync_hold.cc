@@ -18,7 +18,8 @@ syncs and each ioctl(): a shared object to preload into a server.
   SYNC_HOLD  a file with a number of bytes: while it exists, a sync or ioctl()
              waits before it begins if the file has that size or is larger. If
              there is a second number, that many of them are not held at first
-  SYNC_KILL  a file: while it exists, a sync kills the server once it is done */
+  SYNC_KILL  a file: while it exists, a sync kills the server once it is done
+  SYNC_FAIL  a file: while it exists, syncs fail with EIO */
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@ syncs and each ioctl(): a shared object to preload into a server.
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
 #include <fstream>
@@ -88,7 +90,13 @@ int observe(int file, const Operation &real) {
 
 int sync(const char *name, int file) {
   const auto real = reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name));
-  return observe(file, [&] { return real(file); });
+  return observe(file, [&] {
+    if (access(getenv("SYNC_FAIL"), F_OK) == 0) {
+      errno = EIO;
+      return -1;
+    }
+    return real(file);
+  });
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ only caller, unless a function says something else. */
 #include "flush/flush0cause.h"
 #include "flush/flush0commit.h"
 #include "flush/flush0disk.h"
+#include "flush/flush0sync.h"
 #include "flush/hook.h"
 #include "flush/policy/flush0capacity.h"
 #include "flush/policy/flush0controller.h"
@@ -790,6 +791,9 @@ Commit_group commit_group() {
 }
 
 void flush_variable_set(THD *thd, Flush_variable variable) {
+  if (variable == Flush_variable::AHEAD_FLUSHING) {
+    sync_threads_changed();
+  }
   if (!mysqld_server_started) {
     /* Variables that persist are set one after the other. */
     return;

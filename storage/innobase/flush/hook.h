@@ -9,14 +9,18 @@ Free Software Foundation. See the file LICENSE.
 *****************************************************************************/
 
 /** @file flush/hook.h
-Hook interface for upstream's files: ahead flushing (flush0round.cc) and
-counters of flushed pages (flush0cause.cc). */
+Hook interface for upstream's files: ahead flushing (flush0round.cc),
+syncs of data files (flush0sync.cc), and counters of flushed pages
+(flush0cause.cc). */
 
 #ifndef flush_hook_h
 #define flush_hook_h
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "buf0types.h"
 #include "univ.i"
@@ -144,6 +148,41 @@ std::chrono::steady_clock::time_point data_sync_begins();
 /** The data files are synced.
 @param[in]  begin  what data_sync_begins() has returned */
 void data_sync_ends(std::chrono::steady_clock::time_point begin);
+
+/** Do a task for each index below n, in several threads at a time. Any thread.
+@param[in]  n     number of indexes
+@param[in]  task  the task
+@return false if nothing was done: there are no threads, or they help another
+caller */
+bool do_together(size_t n, const std::function<void(size_t)> &task);
+
+/** Sync the data files of several shards at a time: a device flushes its
+volatile cache once for all syncs that wait for it. Any thread that holds no
+mutex of a shard.
+@param[in]  shards  upstream's
+@return false if nothing was synced, and the caller has to: with
+innodb_ahead_flushing = OFF, while the server starts or shuts down, while
+another caller is helped, and if no thread can be created */
+template <typename Shards>
+bool sync_together(const Shards &shards) {
+  std::vector<size_t> unsynced;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i]->m_unflushed_spaces.get_length() != 0) {
+      unsynced.push_back(i);
+    }
+  }
+  return do_together(unsynced.size(), [&](size_t i) {
+    shards[unsynced[i]]->flush_file_spaces();
+  });
+}
+
+/** InnoDB is ready: make the threads that sync data files, if
+innodb_ahead_flushing is ON. Not called by a read-only server. */
+void sync_threads_start();
+
+/** InnoDB is about to shut down: end these threads. Waits for syncs that they
+do. */
+void sync_threads_stop();
 
 /** Request flushing, if innodb_ahead_flushing is ON and a threshold is
 exceeded. Called by the purge coordinator after a batch, without a latch. */
