@@ -1050,21 +1050,22 @@ class AtomicWrites(Servers):
         """A server that does not sync its data files stops if the file has the rule that needs these syncs."""
         scratch = self.server(self.mount("ext4"))
         marker = scratch.data / MARKER
-        for text, starts in (("", True), ("copies of before are cleared\n", False)):
-            marker.write_text(text)
-            subprocess.run(["chattr", "+i", marker], check=True)
-            try:
-                scratch.start(FORK, "--innodb-flush-method=O_DIRECT_NO_FSYNC")
-                self.assertTrue(starts)
-                self.assertEqual(scratch.end(), 0)
-            except AssertionError:
-                self.assertFalse(starts)
-                self.assertIn("could not be removed from the data directory: Operation not permitted",
-                              scratch.log.read_text())  # fmt: skip
-                self.assertIn("would ignore copies that it needs. The server stops", scratch.log.read_text())
-            finally:
-                subprocess.run(["chattr", "-i", marker], check=True)
-        scratch.start(FORK, "--innodb-flush-method=O_DIRECT_NO_FSYNC")
+        unsynced = "--innodb-flush-method=O_DIRECT_NO_FSYNC"
+        self.addCleanup(subprocess.run, ["chattr", "-f", "-i", marker], check=False)
+        marker.touch()
+        subprocess.run(["chattr", "+i", marker], check=True)
+        scratch.start(FORK, unsynced)
+        self.assertEqual(scratch.end(), 0)
+        self.assertIn("could not be removed from the data directory: Operation not permitted", scratch.log.read_text())
+        subprocess.run(["chattr", "-i", marker], check=True)
+        marker.write_text("copies of before are cleared\n")
+        subprocess.run(["chattr", "+i", marker], check=True)
+        with self.assertRaises(AssertionError):
+            scratch.start(FORK, unsynced)
+        self.assertEqual(scratch.process.wait(60), ABORTED)
+        self.assertIn("would ignore copies that it needs. The server stops", scratch.log.read_text())
+        subprocess.run(["chattr", "-i", marker], check=True)
+        scratch.start(FORK, unsynced)
         self.assertFalse(marker.exists())
         self.assertEqual(scratch.end(), 0)
 
